@@ -1,0 +1,1 @@
+"""Models that can be measured, and the built-in trained one."""

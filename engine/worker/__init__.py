@@ -1,0 +1,1 @@
+"""The measuring process: reads commands, times the model, answers with raw figures."""

@@ -1,0 +1,1 @@
+"""The themes, one TOML file each; data only."""
