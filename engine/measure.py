@@ -24,7 +24,7 @@ class Runner(Protocol):
     def prepare(self, batch_size: int) -> Prepared | Failure:
         """Make a size ready (inputs, cold call, memory, warm-up, calibration)."""
 
-    def block(self, batch_size: int, round: int) -> Block | Failure:
+    def block(self, batch_size: int, round_index: int) -> Block | Failure:
         """Time one block at a prepared size."""
 
 
