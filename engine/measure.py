@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,3 +51,34 @@ class Strategy(Protocol):
 
     def cancel(self) -> None:
         """End the run: sizes without a verdict become `cancelled` (they keep their blocks)."""
+
+
+Happening = Prepared | Block | tuple[int, Failure]
+
+
+def drive(strategy: Strategy, runner: Runner, now: Callable[[], float]) -> Iterator[tuple[Ask, Happening]]:
+    """Ask, time, tell, until the strategy is done. Yields what happened, after the strategy was told, with what was asked.
+
+    `now` is in seconds since the measuring began, pauses taken out. The next block is timed only when the next value is drawn,
+    so a consumer that wants quiet (to draw, to write) takes its time between two values.
+    """
+    ready: set[int] = set()
+    while (ask := strategy.ask(now())) is not None:
+        size = ask.batch_size
+        if size not in ready:
+            prepared = runner.prepare(size)
+            if isinstance(prepared, Failure):
+                strategy.tell_failure(size, prepared, now())
+                yield ask, (size, prepared)
+                continue
+            ready.add(size)
+            strategy.tell_prepared(prepared, now())
+            yield ask, prepared
+        block = runner.block(size, ask.round)
+        if isinstance(block, Failure):
+            ready.discard(size)
+            strategy.tell_failure(size, block, now())
+            yield ask, (size, block)
+            continue
+        strategy.tell(block, now())
+        yield ask, block
