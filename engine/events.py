@@ -247,6 +247,8 @@ class RunFinished(Event, frozen=True, tag="run-finished", kw_only=True):
     elapsed_s: float
     error: ErrorText | None = None
     remedy: str = ""
+    usage: bool = False
+    """Whether an argument has to change before it can work (exit code 2)."""
 
 
 AnyEvent = (

@@ -8,11 +8,11 @@ import selectors
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import IO, cast
 
 import msgspec
 
@@ -52,7 +52,8 @@ class WorkerProcess:
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
         os.set_blocking(self._wake_read, False)
-        self._cancelled = threading.Event()
+        # A plain flag: setting an Event takes a lock, and a signal handler may run while its own thread holds that lock.
+        self._cancelled = False
         self._stopping_since: float | None = None
         self._rung = 0
         self._buffer = b""
@@ -72,10 +73,9 @@ class WorkerProcess:
             os.close(self._wake_read)
             os.close(self._wake_write)
             raise WorkerLostError(f"it could not be started: {error}.") from error
-        assert self._process.stdin and self._process.stdout and self._process.stderr  # noqa: S101 - all three are pipes
-        self._stdin = self._process.stdin
-        self._stdout = self._process.stdout
-        self._stderr = self._process.stderr
+        self._stdin = cast("IO[bytes]", self._process.stdin)
+        self._stdout = cast("IO[bytes]", self._process.stdout)
+        self._stderr = cast("IO[bytes]", self._process.stderr)
         self._selector = selectors.DefaultSelector()
         for stream in (self._stdout, self._stderr):
             os.set_blocking(stream.fileno(), False)
@@ -97,7 +97,7 @@ class WorkerProcess:
 
     def cancel(self) -> None:
         """Give up the command in progress, or the next one. Returns at once; the thread in `request` climbs the ladder."""
-        self._cancelled.set()
+        self._cancelled = True
         with contextlib.suppress(
             BlockingIOError, OSError
         ):  # full: a wake-up is on its way; closed: nothing to wake
@@ -105,33 +105,36 @@ class WorkerProcess:
 
     def forget_cancel(self) -> None:
         """Make the worker usable for a next run after a cancel that it obeyed."""
-        self._cancelled.clear()
+        self._cancelled = False
         self._stopping_since = None
         self._rung = 0
         with contextlib.suppress(BlockingIOError):
             while os.read(self._wake_read, 64):
                 pass
 
-    def request(
-        self, command: wire.Command, *, on_step: Callable[[wire.RaceStep], None] | None = None
-    ) -> wire.Reply:
+    def request(self, command: wire.Command) -> wire.Reply:
         """Send a command, wait for its final reply. Raises Cancelled, or WorkerLostError when the process ends."""
-        if self._cancelled.is_set():
+        *_, last = self.replies(command)
+        return last
+
+    def replies(self, command: wire.Command) -> Iterator[wire.Reply]:
+        """Send a command; yields its steps as they come, last the final reply. Raises as `request` does."""
+        if self._given_up():
             raise Cancelled
         self._send(command)
-        while True:
+        final = False
+        while not final:
             reply = self._next_reply()
-            if isinstance(reply, wire.RaceStep):
-                if on_step:
-                    on_step(reply)
-            elif isinstance(reply, wire.Stopped):
+            if isinstance(reply, wire.Hello):
+                continue
+            if isinstance(reply, wire.Stopped):
                 raise Cancelled
-            elif not isinstance(reply, wire.Hello):
-                if self._cancelled.is_set():
-                    # It answered just before it read the stop; the Stopped that follows belongs to nothing.
-                    self._await_stopped()
-                    raise Cancelled
-                return reply
+            final = not isinstance(reply, wire.RaceStep)
+            if final and self._given_up():
+                # It answered just before it read the stop; the Stopped that follows belongs to nothing.
+                self._await_stopped()
+                raise Cancelled
+            yield reply
 
     def close(self) -> None:
         """End the process and its group, however deaf it is, and reap it. Never takes longer than two rungs."""
@@ -139,10 +142,10 @@ class WorkerProcess:
             with contextlib.suppress(OSError):
                 self._send_quietly(wire.Bye())
                 self._stdin.close()
-            for number in (signal.SIGTERM, signal.SIGKILL):
-                if self._wait(RUNG_S if number == signal.SIGTERM else RUNG_S / 2):
+            for rung in (signal.SIGTERM, signal.SIGKILL):
+                if self._wait(RUNG_S):
                     break
-                self._kill_group(number)
+                self._kill_group(rung)
             self._process.wait()
         # User code may have left children behind in the group.
         self._kill_group(signal.SIGKILL)
@@ -164,7 +167,7 @@ class WorkerProcess:
                     return wire.decode_reply(line)
                 except msgspec.DecodeError as error:
                     raise WorkerLostError(f"it sent a line that is no reply: {error}.") from error
-            if self._cancelled.is_set() and self._stopping_since is None:
+            if self._given_up() and self._stopping_since is None:
                 self._stopping_since = self._clock()
                 self._send_quietly(wire.Stop())
             timeout = 1.0
@@ -178,7 +181,7 @@ class WorkerProcess:
             ended = self._read({key.fd for key, _ in ready})
             if ended or (not ready and not self.alive):
                 self._reap()
-                if self._cancelled.is_set():
+                if self._given_up():
                     raise Cancelled
                 raise self._lost()
 
@@ -208,6 +211,9 @@ class WorkerProcess:
         *lines, self._stderr_rest = (self._stderr_rest + chunk).split(b"\n")
         self._stderr_rest = self._stderr_rest[-_CHUNK:]
         self._last_lines.extend(line.decode("utf-8", "replace")[:500] for line in lines)
+
+    def _given_up(self) -> bool:
+        return self._cancelled
 
     def _await_stopped(self) -> None:
         with contextlib.suppress(Cancelled):
