@@ -1,0 +1,148 @@
+"""The timed loop: cold call, warm-up, calibration, blocks. Knows neither torch nor the model: a step, a clock and a flag."""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from engine.worker.inbox import StopFlag
+
+Clock = Callable[[], int]
+"""Nanoseconds of a clock that only goes forward, e.g. time.perf_counter_ns."""
+Step = Callable[[], object]
+"""One call of the model, waited for."""
+
+SECOND = 1_000_000_000
+BLOCK_NS = SECOND // 20
+GROUP_BELOW_NS = 50_000
+"""Calls shorter than this are timed several at once; reading the clock then costs under 1 % of what it times."""
+WARM_UP_CALLS = 2
+WARM_UP_NS = SECOND // 5
+WARM_UP_CEILING_NS = 2 * SECOND
+SETTLED = 1.5
+"""A last call over this many times the median of the `SETTLED_CALLS` before it: not warm yet."""
+SETTLED_CALLS = 5
+_TYPICAL_CALLS = 25
+_MOST_CALLS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class WarmUp:
+    """What warming up took, and how long a call was at its end (median), ns."""
+
+    calls: int
+    elapsed_ns: int
+    call_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Calls of one block, a multiple of `group`, the calls that are timed as one."""
+
+    calls: int
+    group: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Times of one block: `total_ns` from the first call's start to the last one's end, `group_ns` per group of calls."""
+
+    total_ns: int
+    group_ns: tuple[int, ...]
+
+
+def time_once(step: Step, clock: Clock) -> tuple[object, int]:
+    """What one call returned and how long it took, at least 1 ns."""
+    begin = clock()
+    output = step()
+    end = clock()
+    return output, max(end - begin, 1)
+
+
+def warm_up(step: Step, clock: Clock, stop: StopFlag) -> WarmUp:
+    """Call until the device has settled: 2 calls and 0.2 s at least, 2 s at most; a single call longer than that is enough.
+
+    Raises StopRequested between calls when the flag goes up.
+    """
+    recent: deque[int] = deque(maxlen=_TYPICAL_CALLS)
+    calls = 0
+    begin = before = clock()
+    while True:
+        stop.check()
+        step()
+        now = clock()
+        recent.append(max(now - before, 1))
+        before = now
+        calls += 1
+        elapsed = now - begin
+        if elapsed >= WARM_UP_CEILING_NS:
+            break
+        if calls >= WARM_UP_CALLS and elapsed >= WARM_UP_NS and _settled(recent):
+            break
+    return WarmUp(calls, elapsed, round(median(recent)))
+
+
+def _settled(recent: deque[int]) -> bool:
+    if len(recent) <= SETTLED_CALLS:
+        return True
+    *_, last = recent
+    return last <= SETTLED * median(list(recent)[-SETTLED_CALLS - 1 : -1])
+
+
+def calibrate(call_ns: int) -> Calibration:
+    """Calls for a block of about 50 ms (one, if a call is longer), in groups of at least 50 us."""
+    group = math.ceil(GROUP_BELOW_NS / call_ns) if call_ns < GROUP_BELOW_NS else 1
+    groups = max(round(BLOCK_NS / (group * call_ns)), 1)
+    return Calibration(min(groups, max(_MOST_CALLS // group, 1)) * group, group)
+
+
+def time_block(step: Step, calibration: Calibration, clock: Clock, stop: StopFlag) -> Timed:
+    """Time `calibration.calls` calls back to back. Raises StopRequested between groups when the flag goes up.
+
+    The clock is read once between two groups, so that the groups' times add up to the total.
+    """
+    group = calibration.group
+    groups = calibration.calls // group
+    # Made before the timing: a list that grows takes memory at moments that nobody chose.
+    marks = [0] * (groups + 1)
+    with quiet_collector():
+        if group == 1:
+            marks[0] = clock()
+            for index in range(1, groups + 1):
+                step()
+                marks[index] = clock()
+                if stop.up:
+                    break
+        else:
+            inner = range(group)
+            marks[0] = clock()
+            for index in range(1, groups + 1):
+                for _ in inner:
+                    step()
+                marks[index] = clock()
+                if stop.up:
+                    break
+    stop.check()
+    return Timed(
+        total_ns=max(marks[-1] - marks[0], 1),
+        group_ns=tuple(max(after - before, 1) for before, after in pairwise(marks)),
+    )
+
+
+@contextmanager
+def quiet_collector() -> Iterator[None]:
+    """Collect garbage now, and not again until the end: a collection in a timed call costs milliseconds."""
+    was_on = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
