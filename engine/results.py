@@ -61,7 +61,7 @@ class Prepared(msgspec.Struct, frozen=True):
 class Failure(msgspec.Struct, frozen=True):
     """Why a size has no (further) figures."""
 
-    kind: Literal["oom", "error", "killed", "forecast"]
+    kind: Literal["oom", "error", "killed", "forecast", "time"]
     title: str
     message: str
     where: str = ""
