@@ -1,0 +1,173 @@
+"""The verdict in one or two plain sentences: what to deploy, why, and what is not known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from engine import events
+from engine.results import Measurement
+from engine.standing import Standing, cut_at
+
+
+def advise(
+    measurements: Sequence[Measurement],
+    standing: Standing,
+    limit: events.Limit | None,
+    recommended: int | None,
+    *,
+    unit: str,
+) -> str:
+    """What a person should do. `unit` is that of the throughput, e.g. "images/s"."""
+    peak = standing.peak
+    if peak is None or standing.field is None:
+        return _nothing(measurements)
+    if limit is not None:
+        return _under_limit(standing, limit, peak, unit)
+    if len(standing.field.sizes) == 1:
+        return " ".join(
+            (
+                f"Only batch size {peak} was measured: nothing to compare it with.",
+                *_end(measurements, standing, peak),
+            )
+        )
+    if not standing.certain:
+        return " ".join((_uncertain(standing, peak), *_end(measurements, standing, peak)))
+    return " ".join(
+        (
+            _deploy(standing, peak, recommended or peak, unit),
+            *_end(measurements, standing, peak),
+            *_doubt(standing),
+        )
+    )
+
+
+def _deploy(standing: Standing, peak: int, recommended: int, unit: str) -> str:
+    tied = [size for size in standing.ties if size != recommended]
+    beside = f", tied with {listed(tied)}" if tied else ""
+    if recommended == peak:
+        speed = standing.throughput(peak)
+        return (
+            f"Deploy {peak}: the peak, at {figure(speed)} {unit}{beside}."
+            if speed
+            else f"Deploy {peak}: the peak."
+        )
+    return (
+        f"Deploy {recommended}: surely 95 % of the peak ({peak}{beside}) at {latency_share(standing, recommended)} "
+        "of its latency."
+    )
+
+
+def _uncertain(standing: Standing, peak: int) -> str:
+    together = sorted((peak, *standing.ties))
+    if len(together) == 1:
+        return f"Cannot tell the peak yet: {peak} leads, but on too few blocks."
+    return (
+        f"Cannot tell the peak: {span(together, standing)} tie within the noise. "
+        f"{peak} leads; measure longer to be sure."
+    )
+
+
+def _under_limit(standing: Standing, limit: events.Limit, peak: int, unit: str) -> str:
+    if limit.best is None:
+        text = limit.text[:1].upper() + limit.text[1:] + "."
+        return (
+            text
+            if any(v.verdict == "unknown" for v in limit.verdicts)
+            else f"{text} The peak without it: {peak}."
+        )
+    speed = standing.throughput(limit.best)
+    at = f" at {figure(speed)} {unit}" if speed else ""
+    ratio = standing.ratio(limit.best)
+    of_peak = (
+        ""
+        if limit.best == peak or ratio is None
+        else f", {ratio:.0%} of the peak ({peak})".replace("%", " %")
+    )
+    which = "the peak, and its" if limit.best == peak else "the fastest size whose"
+    sentence = f"Deploy {limit.best}: {which} p{limit.percentile} stays under {limit.ms:g} ms{at}{of_peak}."
+    rest = limit.text.partition("; ")[2]
+    return f"{sentence} {rest[:1].upper()}{rest[1:]}." if rest else sentence
+
+
+def _end(measurements: Sequence[Measurement], standing: Standing, peak: int) -> list[str]:
+    """What lies beyond the measured sizes, when the peak is at their end."""
+    largest = standing.field.sizes[-1] if standing.field else peak
+    cut = cut_at(measurements, largest)
+    if standing.kind == "memory" and cut is not None:
+        return [f"Cut by memory: {cut} does not fit."]
+    if standing.kind == "rising":
+        return [f"Throughput still rises at {largest}, the largest size measured."]
+    return []
+
+
+def _doubt(standing: Standing) -> list[str]:
+    if not standing.unconfirmed:
+        return []
+    one = len(standing.unconfirmed) == 1
+    return [
+        f"A fresh process gave another figure for {listed(standing.unconfirmed)}; {'it' if one else 'they'} count{'s' if one else ''}."
+    ]
+
+
+def _nothing(measurements: Sequence[Measurement]) -> str:
+    for known in measurements:
+        if known.failure is not None:
+            return (
+                f"Nothing could be measured. Batch size {known.batch_size}: "
+                f"{known.failure.title}: {known.failure.message}"
+            )
+    if any(known.blocks for known in measurements):
+        return (
+            "Nothing to recommend: at no size did the model process what it was given with plausible outputs."
+        )
+    return "Nothing was measured."
+
+
+_SHARES = (
+    (1 / 10, "a tenth"),
+    (1 / 8, "an eighth"),
+    (1 / 5, "a fifth"),
+    (1 / 4, "a quarter"),
+    (1 / 3, "a third"),
+    (1 / 2, "half"),
+    (2 / 3, "two thirds"),
+    (3 / 4, "three quarters"),
+)
+
+
+def latency_share(standing: Standing, batch_size: int) -> str:
+    """The time of a call relative to one at the peak, in words: "a quarter", or "26 %" where no word is near."""
+    ratio = standing.ratio(batch_size)
+    if ratio is None or standing.peak is None:
+        return "less"
+    share = batch_size / standing.peak / ratio
+    name = min(_SHARES, key=lambda pair: abs(math.log(pair[0] / share)))
+    return name[1] if abs(math.log(name[0] / share)) < 0.07 else f"{share:.0%}".replace("%", " %")
+
+
+def span(sizes: Sequence[int], standing: Standing) -> str:
+    """Sizes in words: "64 to 256" when all measured sizes between are among them, else a list."""
+    measured = [
+        size for size in (standing.field.sizes if standing.field else ()) if sizes[0] <= size <= sizes[-1]
+    ]
+    if len(sizes) > 2 and list(sizes) == measured:
+        return f"{sizes[0]} to {sizes[-1]}"
+    return listed(sizes)
+
+
+def listed(sizes: Sequence[int]) -> str:
+    """ "64", "64 and 128", "64, 96 and 128"; long lists are cut to their ends."""
+    if len(sizes) > 5:
+        return f"{len(sizes)} sizes from {sizes[0]} to {sizes[-1]}"
+    if len(sizes) < 2:
+        return ", ".join(map(str, sizes))
+    return f"{', '.join(map(str, sizes[:-1]))} and {sizes[-1]}"
+
+
+def figure(value: float) -> str:
+    """Three significant digits and more only above a thousand: what intervals of a percent support."""
+    if value >= 1000:
+        digits = max(0, math.floor(math.log10(value)) - 2)
+        return f"{round(value, -digits + 1 if digits else 0):,.0f}"
+    return f"{value:.3g}"

@@ -1,0 +1,114 @@
+"""Sizes against a latency limit: pass, fail or how many more calls it takes; judged from stored calls, never by measuring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from engine import events, stats
+from engine.results import Block, Measurement
+from engine.rivals import Field
+
+
+def judge_limit(
+    measurements: Iterable[Measurement], field: Field | None, *, limit_ms: float, percentile: int
+) -> events.Limit:
+    """The verdict of every deployable size, and the passing one with the highest throughput.
+
+    Each size is judged by its own calls: that a small size fails says nothing about a larger one. Calls of a confirming
+    process count alone when they suffice.
+    """
+    known = sorted((one for one in measurements if one.deployable), key=lambda one: one.batch_size)
+    verdicts = tuple(verdict_of(one, limit_ms=limit_ms, percentile=percentile) for one in known)
+    passing = [verdict.batch_size for verdict in verdicts if verdict.verdict == "pass"]
+    best = field.leader_of(passing) if field is not None and passing else None
+    return events.Limit(
+        ms=limit_ms,
+        percentile=percentile,
+        best=best,
+        verdicts=verdicts,
+        text=_text(known, verdicts, best, limit_ms, percentile),
+    )
+
+
+def verdict_of(measurement: Measurement, *, limit_ms: float, percentile: int) -> events.LimitVerdict:
+    """One size against the limit. Where calls are timed in groups, the groups' means are what is judged."""
+    if measurement.confirmed:
+        confirmed = _verdict(measurement.batch_size, measurement.confirmed, limit_ms, percentile)
+        if confirmed.verdict != "unknown":
+            return confirmed
+    return _verdict(measurement.batch_size, measurement.blocks, limit_ms, percentile)
+
+
+def _verdict(
+    batch_size: int, blocks: Sequence[Block], limit_ms: float, percentile: int
+) -> events.LimitVerdict:
+    times = stats.call_times(blocks)
+    over = int(np.count_nonzero(times > limit_ms))
+    says, more = stats.limit_says(len(times), over, percentile)
+    group = max((block.group for block in blocks), default=1)
+    return events.LimitVerdict(
+        batch_size=batch_size,
+        verdict=says,
+        more_calls=None if more is None else more * group,
+        calls=len(times),
+        over=over,
+    )
+
+
+def _text(
+    known: Sequence[Measurement],
+    verdicts: Sequence[events.LimitVerdict],
+    best: int | None,
+    limit_ms: float,
+    percentile: int,
+) -> str:
+    limit = f"{_ms(limit_ms)} ms"
+    unknown = [verdict for verdict in verdicts if verdict.verdict == "unknown"]
+    if not verdicts:
+        return f"Nothing was measured against the limit of {limit}."
+    if best is None and not unknown:
+        nearest, time = min(
+            ((one.batch_size, _latency(one, percentile)) for one in known), key=lambda pair: pair[1]
+        )
+        sizes = f"none of {len(verdicts)} sizes stays" if len(verdicts) > 1 else "the one size does not stay"
+        return f"{sizes} under {limit}; nearest: batch size {nearest} at {_ms(time)} ms"
+    parts = []
+    if best is None:
+        parts.append(f"no size surely stays under {limit} yet")
+    else:
+        parts.append(f"p{percentile} stays under {limit} at batch size {best}")
+    failing = [verdict.batch_size for verdict in verdicts if verdict.verdict == "fail"]
+    passing = [verdict.batch_size for verdict in verdicts if verdict.verdict == "pass"]
+    odd = [size for size in failing if passing and size < passing[-1]]
+    if odd:
+        parts.append(
+            f"the latency does not simply rise with the batch size: {_list(odd)} "
+            f"{'misses' if len(odd) == 1 else 'miss'} the limit while {passing[-1]} keeps it"
+        )
+    if unknown and len(unknown) <= 3:
+        parts.extend(_needs(verdict) for verdict in unknown)
+    elif unknown:
+        parts.append(f"{_list([verdict.batch_size for verdict in unknown])} need more calls to say")
+    return "; ".join(parts)
+
+
+def _needs(verdict: events.LimitVerdict) -> str:
+    if verdict.more_calls is None:
+        return f"{verdict.batch_size} lies so near the limit that more calls would hardly decide it"
+    return f"{verdict.batch_size} needs {verdict.more_calls:,} more calls to say"
+
+
+def _latency(measurement: Measurement, percentile: int) -> float:
+    """The percentile where there are calls enough for it, else the median: the nearest of failing sizes is all it decides."""
+    times = stats.call_times(measurement.blocks)
+    return stats.percentile(times, percentile if len(times) >= stats.calls_needed(percentile) else 50)
+
+
+def _ms(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def _list(sizes: Sequence[int]) -> str:
+    return ", ".join(map(str, sizes))

@@ -1,0 +1,130 @@
+"""The verdict on a set of measurements, recomputed at will and never by measuring: what `sweep`, `peak` and `show` tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from engine import events
+from engine.advice import advise
+from engine.costmodel import CostModel, call_times, fit_cost
+from engine.diagnosis import diagnose
+from engine.limits import judge_limit
+from engine.plan import Plan
+from engine.results import Measurement
+from engine.standing import Standing, stand
+from engine.suggest import suggestions
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict without a run's clock; `event` adds that."""
+
+    peak: int | None
+    ties: tuple[int, ...]
+    knee: int | None
+    kind: events.PeakKind
+    certain: bool
+    limit: events.Limit | None
+    cost: events.Cost | None
+    recommended: int | None
+    """What to deploy: the best passing size under a limit, else the knee, or the peak while the peak is not certain."""
+    advice: str
+    suggestions: tuple[events.Suggestion, ...]
+    diagnosis: events.Diagnosis | None
+    to_confirm: tuple[int, ...]
+    """Sizes that the verdict rests on and that no fresh process has measured yet."""
+    model: CostModel | None
+    standing: Standing
+
+    def event(self, *, run: str, t: float) -> events.Verdict:
+        """The verdict as it is told, stored and shown."""
+        return events.Verdict(
+            run=run,
+            t=t,
+            peak=self.peak,
+            ties=self.ties,
+            knee=self.knee,
+            kind=self.kind,
+            limit=self.limit,
+            cost=self.cost,
+            certain=self.certain,
+            advice=self.advice,
+            recommended=self.recommended,
+            suggestions=self.suggestions,
+            diagnosis=self.diagnosis,
+        )
+
+
+def judge(
+    measurements: Iterable[Measurement],
+    *,
+    limit_ms: float | None = None,
+    percentile: int | None = None,
+    plan: Plan | None = None,
+    host: Mapping[str, Any] | None = None,
+    unit: str = "images/s",
+) -> Judgement:
+    """Everything that the measurements allow to say, at any time in a run or after it.
+
+    The limit is the plan's unless one is given here. `unit` is the throughput's.
+    """
+    known = sorted(measurements, key=lambda one: one.batch_size)
+    plan = plan or Plan(batch_sizes=tuple(one.batch_size for one in known) or (1,))
+    limit_ms = plan.limit_ms if limit_ms is None else limit_ms
+    percentile = plan.percentile if percentile is None else percentile
+    plan = msgspec.structs.replace(plan, limit_ms=limit_ms, percentile=percentile)
+    standing = stand(known)
+    limit = (
+        judge_limit(known, standing.field, limit_ms=limit_ms, percentile=percentile)
+        if limit_ms is not None
+        else None
+    )
+    model = fit_cost(call_times(standing.field)) if standing.field is not None else None
+    diagnosis = diagnose(known, standing, model, plan=plan, host=host or {})
+    item = unit.partition("/")[0].removesuffix("s") or "item"
+    recommended = _recommended(standing, limit)
+    return Judgement(
+        peak=standing.peak,
+        ties=standing.ties,
+        knee=standing.knee,
+        kind=_kind(standing, limit),
+        certain=standing.certain,
+        limit=limit,
+        cost=model.event(item=item, because=_because(diagnosis)) if model is not None else None,
+        recommended=recommended,
+        advice=advise(known, standing, limit, recommended, unit=unit),
+        suggestions=suggestions(known, standing, limit),
+        diagnosis=diagnosis,
+        to_confirm=_to_confirm(known, standing, recommended),
+        model=model,
+        standing=standing,
+    )
+
+
+def _recommended(standing: Standing, limit: events.Limit | None) -> int | None:
+    if limit is not None:
+        return limit.best
+    return standing.knee if standing.certain else standing.peak
+
+
+def _kind(standing: Standing, limit: events.Limit | None) -> events.PeakKind:
+    """ "limit" when the limit keeps the peak itself from being deployed."""
+    if limit is None or standing.peak is None:
+        return standing.kind
+    says = {verdict.batch_size: verdict.verdict for verdict in limit.verdicts}
+    return "limit" if says.get(standing.peak) == "fail" else standing.kind
+
+
+def _because(diagnosis: events.Diagnosis | None) -> str:
+    reasons = {"page-faults": "page faults", "working-set": "beyond the cache", "other-load": "other load"}
+    return reasons.get(diagnosis.kind, "") if diagnosis is not None else ""
+
+
+def _to_confirm(known: Iterable[Measurement], standing: Standing, recommended: int | None) -> tuple[int, ...]:
+    confirmed = {one.batch_size for one in known if one.confirmed}
+    wanted = dict.fromkeys((recommended, standing.peak, standing.knee))
+    return tuple(size for size in wanted if size is not None and size not in confirmed)

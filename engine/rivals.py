@@ -1,0 +1,257 @@
+"""Which sizes can be told apart: one fit of all blocks as size + round, so that drift cancels and few blocks still count.
+
+The model is log(items/s of a block) = level of its size + effect of its round + noise. A round is one block at every
+live size, so what falls on a whole round (heat, a neighbour) falls out of the comparison. Noise is estimated per size and
+drawn towards the noise of all sizes together (moderated t, Smyth 2004, doi:10.2202/1544-6115.1027): two blocks of a
+hopeless size are enough to leave it, while a size that is itself unsteady keeps its own, wider interval. Blocks far off
+their fit are pulled in (Huber), since an interruption tells nothing about the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.results import Block, Measurement
+from engine.stats import t_quantile
+
+Array = npt.NDArray[np.float64]
+
+PRIOR_DF = 8.0
+"""Weight of the noise of all sizes together in the noise of one, in degrees of freedom."""
+HUBER = 2.5
+"""Residuals beyond this many standard deviations are pulled in to it."""
+SAME = math.log(1.02)
+"""Two figures of one size nearer than this agree, however narrow their intervals are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One block as the fit sees it."""
+
+    batch_size: int
+    round: Hashable
+    level: float
+    """Natural log of items per second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The sizes beside each other. Levels are natural logs of items per second; differences of them are log ratios."""
+
+    sizes: tuple[int, ...]
+    levels: Array
+    covariance: Array
+    """Of the levels, for noise of 1; only differences of it mean something."""
+    noise: Array
+    """Standard deviation of one block's level, per size; NaN-free: empty when no noise can be estimated."""
+    freedom: Array
+    counts: tuple[int, ...]
+
+    def level(self, batch_size: int) -> float:
+        return float(self.levels[self.sizes.index(batch_size)])
+
+    def blocks(self, batch_size: int) -> int:
+        return self.counts[self.sizes.index(batch_size)]
+
+    def throughput(self, batch_size: int) -> float:
+        """Items per second at a size."""
+        return math.exp(self.level(batch_size))
+
+    @property
+    def leader(self) -> int:
+        """The size with the highest level. Raises ValueError on an empty field."""
+        return self.leader_of(self.sizes)
+
+    def leader_of(self, sizes: Iterable[int]) -> int:
+        """The one of `sizes` with the highest level."""
+        return max(sizes, key=self.level)
+
+    def difference(self, first: int, second: int) -> float:
+        """Log ratio of the throughputs, first over second."""
+        return self.level(first) - self.level(second)
+
+    def half_width(self, first: int, second: int, alpha: float) -> float:
+        """How far the log ratio may be off, on each side, with one-sided error `alpha`; infinite when unknown."""
+        a, b = self.sizes.index(first), self.sizes.index(second)
+        if a == b:
+            return 0.0
+        if not self.noise.size:
+            return math.inf
+        spread = self.covariance[a, a] + self.covariance[b, b] - 2.0 * self.covariance[a, b]
+        weight_a, weight_b = 1.0 / self.counts[a], 1.0 / self.counts[b]
+        variance = (weight_a * self.noise[a] ** 2 + weight_b * self.noise[b] ** 2) / (weight_a + weight_b)
+        # The side with fewer blocks carries most of the doubt, so its degrees of freedom count most.
+        freedom = (weight_a + weight_b) / (weight_a / self.freedom[a] + weight_b / self.freedom[b])
+        return t_quantile(1.0 - alpha, max(1, int(freedom))) * math.sqrt(max(float(spread * variance), 0.0))
+
+    def highest(self, first: int, second: int, alpha: float) -> float:
+        """The log ratio is surely (error `alpha`) not above this."""
+        return self.difference(first, second) + self.half_width(first, second, alpha)
+
+    def lowest(self, first: int, second: int, alpha: float) -> float:
+        """The log ratio is surely (error `alpha`) not below this."""
+        return self.difference(first, second) - self.half_width(first, second, alpha)
+
+    def confirmed_by(self, levels: Mapping[int, Sequence[float]]) -> Field:
+        """The field of the sizes that have blocks of a fresh process of their own, at the levels of those blocks."""
+        sizes = tuple(sorted(levels))
+        places = [self.sizes.index(size) for size in sizes]
+        return Field(
+            sizes=sizes,
+            levels=np.array([_middle(levels[size]) for size in sizes]),
+            covariance=np.diag([1.0 / len(levels[size]) for size in sizes]),
+            noise=self.noise[places] if self.noise.size else self.noise,
+            freedom=self.freedom[places] if self.freedom.size else self.freedom,
+            counts=tuple(len(levels[size]) for size in sizes),
+        )
+
+    def doubt(self, batch_size: int, levels: Sequence[float], alpha: float) -> float:
+        """How far the middle of further blocks of a size may lie from its level by noise alone; infinite when unknown."""
+        if not self.noise.size:
+            return math.inf
+        index = self.sizes.index(batch_size)
+        spread = float(self.noise[index]) * math.sqrt(1.0 / self.counts[index] + 1.0 / len(levels))
+        return max(SAME, t_quantile(1.0 - alpha / 2.0, max(1, int(self.freedom[index]))) * spread)
+
+
+def _middle(levels: Sequence[float]) -> float:
+    """Trimmed mean, as of `stats.throughput_estimate`."""
+    ordered = np.sort(np.asarray(levels, dtype=np.float64))
+    cut = ordered.size // 5
+    return float(ordered[cut : ordered.size - cut].mean())
+
+
+def level_of(block: Block) -> float:
+    """Natural log of the block's items per second."""
+    return math.log(max(block.items, 1) / block.seconds)
+
+
+def rows_of(measurements: Iterable[Measurement]) -> list[Row]:
+    """The blocks of the deployable sizes, ready for the fit; rounds of different processes or runs are kept apart."""
+    return [
+        Row(known.batch_size, (known.kept_from, block.worker, block.round), level_of(block))
+        for known in measurements
+        if known.deployable
+        for block in known.blocks
+    ]
+
+
+def fit(rows: Sequence[Row]) -> Field | None:
+    """The field that the rows tell of; None when there are none."""
+    if not rows:
+        return None
+    sizes = tuple(sorted({row.batch_size for row in rows}))
+    place = {size: index for index, size in enumerate(sizes)}
+    rounds: dict[Hashable, int] = {}
+    size_of = np.array([place[row.batch_size] for row in rows])
+    round_of = np.array([rounds.setdefault(row.round, len(rounds)) for row in rows])
+    levels = np.array([row.level for row in rows], dtype=np.float64)
+    # Centred, so that the constraint of the fit (levels sum to 0) costs no digits.
+    centre = float(levels.mean())
+    counts = np.zeros((len(rounds), len(sizes)))
+    np.add.at(counts, (round_of, size_of), 1.0)
+    parts = _parts(counts)
+    design = _Design(size_of, round_of, counts, paired=parts == 1)
+    values = levels - centre
+    lost = len(sizes) + (len(rounds) - parts if parts == 1 else 0)
+    freedom = len(rows) - lost
+    estimate, effects = design.solve(values)
+    for _ in range(3):
+        residuals = values - estimate[size_of] - effects[round_of]
+        scale = float(np.median(np.abs(residuals[np.abs(residuals) > 0]))) * 1.5 if freedom > 2 else 0.0
+        if scale <= 0.0:
+            break
+        bound = HUBER * scale * math.sqrt(len(rows) / freedom)
+        pulled = values - residuals + np.clip(residuals, -bound, bound)
+        estimate, effects = design.solve(pulled)
+    residuals = values - estimate[size_of] - effects[round_of]
+    noise, degrees = _noise(residuals, size_of, len(sizes), freedom)
+    if parts == 1 and noise.size:
+        design = design.with_round_spread(float(np.median(noise)), effects)
+        estimate, _ = design.solve(
+            values - residuals + np.clip(residuals, -HUBER * noise[size_of], HUBER * noise[size_of])
+        )
+    # Size and round leave one constant open: the rounds' effects are to sum to nothing over the blocks.
+    centre += float(np.mean(values - estimate[size_of]))
+    per_size = counts.sum(axis=0)
+    return Field(
+        sizes=sizes,
+        levels=estimate + centre,
+        covariance=design.inverse,
+        noise=noise,
+        freedom=degrees,
+        counts=tuple(int(count) for count in per_size),
+    )
+
+
+def _noise(residuals: Array, size_of: npt.NDArray[np.intp], sizes: int, freedom: int) -> tuple[Array, Array]:
+    """Noise of one block per size, drawn towards that of all; and its degrees of freedom. Empty without residuals."""
+    if freedom < 1:
+        return np.empty(0), np.empty(0)
+    squares = np.bincount(size_of, weights=residuals**2, minlength=sizes)
+    count = np.bincount(size_of, minlength=sizes).astype(np.float64)
+    own_freedom = count * (freedom / residuals.size)
+    pooled = float(squares.sum()) / freedom
+    prior = min(PRIOR_DF, float(freedom))
+    variance = (prior * pooled + squares) / (prior + own_freedom)
+    # A noise of exactly 0 (a clock that ticks coarsely) would make every difference sure.
+    return np.sqrt(np.maximum(variance, 1e-10)), prior + np.maximum(own_freedom - 1.0, 0.0)
+
+
+def _parts(counts: Array) -> int:
+    """Into how many groups the sizes fall that share no round, directly or through others."""
+    together = (counts.T @ counts) > 0
+    unseen = set(range(together.shape[0]))
+    parts = 0
+    while unseen:
+        parts += 1
+        edge = [unseen.pop()]
+        while edge:
+            near = {int(i) for i in np.flatnonzero(together[edge.pop()])} & unseen
+            unseen -= near
+            edge.extend(near)
+    return parts
+
+
+class _Design:
+    """The normal equations of size + round. `paired` False leaves the rounds out, when they join too few sizes."""
+
+    def __init__(
+        self,
+        size_of: npt.NDArray[np.intp],
+        round_of: npt.NDArray[np.intp],
+        counts: Array,
+        *,
+        paired: bool,
+        share: Array | None = None,
+    ) -> None:
+        self.size_of, self.round_of, self.counts, self.paired = size_of, round_of, counts, paired
+        per_round = counts.sum(axis=1)
+        self.share = share if share is not None else (1.0 / per_round if paired else np.zeros_like(per_round))
+        matrix = np.diag(counts.sum(axis=0)) - (counts * self.share[:, None]).T @ counts
+        self.inverse: Array = np.asarray(np.linalg.pinv(matrix, rcond=1e-9, hermitian=True), dtype=np.float64)
+
+    def solve(self, values: Array) -> tuple[Array, Array]:
+        """Level of each size and effect of each round."""
+        per_size = np.bincount(self.size_of, weights=values, minlength=self.counts.shape[1])
+        per_round = np.bincount(self.round_of, weights=values, minlength=self.counts.shape[0])
+        levels = self.inverse @ (per_size - self.counts.T @ (self.share * per_round))
+        return levels, self.share * (per_round - self.counts @ levels)
+
+    def with_round_spread(self, noise: float, effects: Array) -> _Design:
+        """The design that also uses what rounds say about sizes they do not share, as far as rounds are alike.
+
+        With few rounds their spread is not known, and only what is shared within rounds counts.
+        """
+        if effects.size < 5:
+            return self
+        per_round = self.counts.sum(axis=1)
+        own = float(np.mean(noise**2 / per_round))
+        spread = max(0.0, float(np.var(effects)) - own) + own / math.sqrt(effects.size)
+        share = spread / (noise**2 + per_round * spread)
+        return _Design(self.size_of, self.round_of, self.counts, paired=True, share=share)

@@ -1,0 +1,170 @@
+"""Where the sizes stand: peak, ties, knee, the kind of peak and how sure it is, before any limit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from engine import events
+from engine.results import Measurement
+from engine.rivals import Field, fit, level_of, rows_of
+from engine.stats import CONFIDENCE
+
+TIE = math.log(0.98)
+"""Sizes within 2 % of the peak count as tied with it, however well they can be told apart."""
+KNEE = math.log(0.95)
+PLATEAU_SPAN = 4
+"""Ties that span this factor are a plateau rather than a peak."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`ties` are the other sizes that cannot be told from the peak or lie within 2 % of it, ascending. `certain`: no measured
+    size is more than 2 % above the peak, at 95 % confidence for all comparisons together. `unconfirmed`: sizes whose
+    confirmation in a fresh process disagrees with the run.
+    """
+
+    peak: int | None = None
+    ties: tuple[int, ...] = ()
+    knee: int | None = None
+    kind: events.PeakKind = "none"
+    certain: bool = False
+    field: Field | None = None
+    """Levels of the run; of sizes that were confirmed, those of the confirmation are in `confirmed`."""
+    confirmed: Field | None = None
+    unconfirmed: tuple[int, ...] = ()
+
+    def ratio(self, batch_size: int) -> float | None:
+        """Throughput of a size over that of the peak; None when either is unknown.
+
+        Like is compared with like: confirmations with each other when both sizes have one, else the figures of the run.
+        """
+        field = self.field
+        if field is None or self.peak is None or batch_size not in field.sizes:
+            return None
+        both = self.confirmed
+        if both is not None and self.peak in both.sizes and batch_size in both.sizes:
+            field = both
+        return math.exp(field.difference(batch_size, self.peak))
+
+    def throughput(self, batch_size: int) -> float | None:
+        """Items per second, the confirmed figure when there is one; None for a size that is not deployable."""
+        for field in (self.confirmed, self.field):
+            if field is not None and batch_size in field.sizes:
+                return field.throughput(batch_size)
+        return None
+
+
+def stand(measurements: Iterable[Measurement]) -> Standing:
+    """The standing of all sizes. Empty-safe; failures and sizes that the model did not really process take no part."""
+    known = sorted(measurements, key=lambda one: one.batch_size)
+    field = fit(rows_of(known))
+    if field is None:
+        return Standing()
+    standing = _of_run(known, field, field.leader)
+    return _with_confirmations(known, field, standing)
+
+
+def _of_run(known: Sequence[Measurement], field: Field, peak: int) -> Standing:
+    others = [size for size in field.sizes if size != peak]
+    if not others:
+        return Standing(peak=peak, knee=peak, kind=_kind(known, field, peak, ()), field=field)
+    alpha = (1.0 - CONFIDENCE) / len(others)
+    ties = tuple(
+        size
+        for size in others
+        if field.highest(size, peak, alpha / 2.0) >= 0.0 or field.difference(size, peak) >= TIE
+    )
+    return Standing(
+        peak=peak,
+        ties=ties,
+        knee=knee_of(field, peak),
+        kind=_kind(known, field, peak, ties),
+        certain=all(field.highest(size, peak, alpha) <= -TIE for size in others),
+        field=field,
+    )
+
+
+def knee_of(field: Field, peak: int) -> int:
+    """The smallest size that surely reaches 95 % of the peak: the peak itself at the worst."""
+    smaller = [size for size in field.sizes if size < peak]
+    if not smaller:
+        return peak
+    alpha = (1.0 - CONFIDENCE) / len(smaller)
+    return min((size for size in smaller if field.lowest(size, peak, alpha) >= KNEE), default=peak)
+
+
+def _with_confirmations(known: Sequence[Measurement], field: Field, standing: Standing) -> Standing:
+    """Let confirmations count: against each other, since a fresh process and a used one differ in more than the size."""
+    levels = {
+        one.batch_size: [level_of(block) for block in one.confirmed]
+        for one in known
+        if one.confirmed and one.batch_size in field.sizes
+    }
+    if not levels or standing.peak is None:
+        return standing
+    confirmed = field.confirmed_by(levels)
+    alpha = (1.0 - CONFIDENCE) / len(levels)
+    unconfirmed = tuple(
+        size
+        for size in levels
+        if abs(confirmed.level(size) - field.level(size)) > field.doubt(size, levels[size], alpha)
+    )
+    peak, ties, knee = standing.peak, standing.ties, standing.knee
+    best = confirmed.leader
+    if peak in confirmed.sizes and best != peak and confirmed.lowest(best, peak, alpha) > 0.0:
+        ties = (
+            tuple(sorted({*ties, peak} - {best}))
+            if confirmed.difference(peak, best) >= TIE
+            else tuple(size for size in ties if size != best)
+        )
+        peak = best
+    if (
+        knee is not None
+        and knee in confirmed.sizes
+        and peak in confirmed.sizes
+        and (knee > peak or confirmed.highest(knee, peak, alpha) < KNEE)
+    ):
+        knee = peak
+    return replace(
+        standing,
+        peak=peak,
+        ties=ties,
+        knee=knee,
+        kind=_kind(known, field, peak, ties),
+        certain=standing.certain and peak not in unconfirmed,
+        confirmed=confirmed,
+        unconfirmed=unconfirmed,
+    )
+
+
+def _kind(known: Sequence[Measurement], field: Field, peak: int, ties: Sequence[int]) -> events.PeakKind:
+    together = sorted((*ties, peak))
+    largest = field.sizes[-1]
+    cut = cut_at(known, largest) is not None
+    if len(field.sizes) == 1:
+        return "memory" if cut else "none"
+    if together[-1] / together[0] >= PLATEAU_SPAN and (len(together) > 2 or len(field.sizes) == 2):
+        return "plateau"
+    if largest in together and cut:
+        return "memory"
+    if peak == largest:
+        return "rising"
+    if peak == field.sizes[0]:
+        return "falling"
+    return "interior"
+
+
+def cut_at(measurements: Iterable[Measurement], size: int) -> int | None:
+    """The smallest size above `size` that memory kept from being measured; None when memory is not what ends the list."""
+    return min(
+        (
+            known.batch_size
+            for known in measurements
+            if known.batch_size > size
+            and known.failure is not None
+            and known.failure.kind in ("oom", "killed", "forecast")
+        ),
+        default=None,
+    )
