@@ -87,6 +87,14 @@ class Change:
 NOTHING = Change()
 
 
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What the app's signal carries to the screens: a run, and what changed in it."""
+
+    view: RunView
+    change: Change
+
+
 @dataclass(slots=True)
 class RunView:
     """One run as the screens show it, and the run before it for comparison. Only message handlers change it."""
@@ -266,6 +274,24 @@ class RunView:
         if phase in ("finished", "failed"):
             return "There are not enough measurements to say which batch size is best."
         return "Too early to say which batch size is best."
+
+    def judge_again(self, limit_ms: float | None, percentile: int) -> Change:
+        """Another latency limit for what is measured already: a new verdict, and not one call more."""
+        from engine import peak  # late: its arithmetic loads numpy, which the first frame does not wait for
+
+        self.plan = msgspec.structs.replace(self.plan, limit_ms=limit_ms, percentile=percentile)
+        started, record = self.record.started, self.record
+        if started is None or not record.measurements:
+            return Change(verdict=True)
+        judgement = peak.judge(
+            [known for _, known in sorted(record.measurements.items())],
+            plan=self.plan,
+            host=started.host,
+            unit=record.model.unit if record.model else "images/s",
+        )
+        last = record.verdict.t if record.verdict else 0.0
+        record.verdict = judgement.event(run=started.run, t=last)
+        return Change(verdict=True)
 
     def unchanged(self, plan: Plan) -> tuple[Measurement, ...]:
         """Measurements that a new run with this plan may keep: settled ones of sizes in both, under equal conditions."""
