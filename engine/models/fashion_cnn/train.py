@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 from torch.nn import functional
 
@@ -155,7 +155,8 @@ def run(
         seconds=round(seconds, 1),
     )
     out.mkdir(parents=True, exist_ok=True)
-    save_file(model.state_dict(), out / "weights.safetensors")
+    # save_file would make the file readable by its owner only, and an installation would inherit that.
+    (out / "weights.safetensors").write_bytes(save(model.state_dict()))
     write_sample(out / "sample.npz", sample)
     (out / "training.json").write_text(json.dumps(asdict(record), indent=2) + "\n", encoding="utf-8")
     return record
