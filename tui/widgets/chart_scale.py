@@ -1,0 +1,140 @@
+"""Scales of the chart, pure: axis ends, ticks and their labels, thinning of dense curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+_HEADROOM = 1.08
+"""The top of an axis above its highest value, so that a label fits over the peak."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis: its ends, and where its labels stand."""
+
+    low: float
+    high: float
+    ticks: tuple[float, ...] = ()
+    labels: tuple[str, ...] = ()
+
+    def cell(self, value: float, cells: int, fine: int = 1) -> int:
+        """The cell, of `cells` along the axis, that a value falls in; the first and last for what lies outside.
+
+        `fine` is the number of dots that a cell has along the axis (4 rows of dots in a braille character): with it the
+        cell is the one in which plotext sets the dot.
+        """
+        dots = cells * fine
+        place = math.floor(round(0.5 + (dots - 1) * (value - self.low) / (self.high - self.low), 8))
+        return min(max(place, 0), dots - 1) // fine
+
+
+def value_axis(highest: float, rows: int) -> Axis:
+    """An axis from 0 to a little over `highest`, with a round label about every third row."""
+    highest = highest if highest > 0 else 1.0
+    top = highest * _HEADROOM
+    step = _round_step(highest / max(1, (rows + 2) // 3))
+    count = math.floor(top / step + 1e-9)
+    if count == 0:
+        step, count = _floor_to_digit(highest), 1
+    ticks = tuple(step * index for index in range(count + 1))
+    return Axis(0.0, top, ticks, tuple(compact(tick, step) for tick in ticks))
+
+
+def batch_axis(batch_sizes: Sequence[int], first: Sequence[int], columns: int) -> Axis:
+    """The axis of log2(batch size), labelled at sizes that were measured, those of `first` before others.
+
+    Powers of two come before other sizes. A label that would touch another is left out.
+    """
+    low, high = math.log2(min(batch_sizes)), math.log2(max(batch_sizes))
+    margin = 0.04 * (high - low) if high > low else 1.0
+    axis = Axis(low - margin, high + margin)
+    wanted = [
+        *first,
+        batch_sizes[-1],
+        batch_sizes[0],
+        *(size for size in batch_sizes if size & (size - 1) == 0),
+        *batch_sizes,
+    ]
+    taken = [False] * columns
+    chosen: list[int] = []
+    for size in dict.fromkeys(wanted):
+        label = str(size)
+        middle = axis.cell(math.log2(size), columns)
+        start = min(max(middle - len(label) // 2, 0), max(columns - len(label), 0))
+        around = slice(max(start - 1, 0), start + len(label) + 1)
+        if len(label) <= columns and not any(taken[around]):
+            taken[around] = [True] * len(taken[around])
+            chosen.append(size)
+    chosen.sort()
+    return Axis(
+        axis.low,
+        axis.high,
+        tuple(math.log2(size) for size in chosen),
+        tuple(str(size) for size in chosen),
+    )
+
+
+def compact(value: float, step: float) -> str:
+    """A tick's label: 0, 0.25, 400, 21k, 1.5M; as many decimals as the step needs."""
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size and (value >= 10_000 or step >= 500):
+            return _plain(value / size, step / size) + letter
+    return _plain(value, step)
+
+
+def thin(
+    points: Sequence[tuple[float, float]], axis: Axis, cells: int, keep: Iterable[float] = ()
+) -> list[tuple[float, float]]:
+    """At most the highest and the lowest of the points that share a cell, in order; those at `keep` stay."""
+    if len(points) <= cells:
+        return list(points)
+    kept: list[tuple[float, float]] = []
+    always = set(keep)
+    groups: dict[int, list[tuple[float, float]]] = {}
+    for point in points:
+        groups.setdefault(axis.cell(point[0], cells), []).append(point)
+    for group in groups.values():
+        ends = {min(group, key=_height), max(group, key=_height)}
+        kept += [point for point in group if point in ends or point[0] in always]
+    return kept
+
+
+def between(
+    points: Sequence[tuple[float, float]], axis: Axis, cells: int, every: int
+) -> list[tuple[float, float]]:
+    """Points on the straight lines between `points`, one for every `every` cells: a dotted curve."""
+    dots: list[tuple[float, float]] = []
+    for cell in range(0, cells, every):
+        x = axis.low + (axis.high - axis.low) * cell / max(1, cells - 1)
+        for (x0, y0), (x1, y1) in pairwise(points):
+            if x0 <= x <= x1 and x1 > x0:
+                dots.append((x, y0 + (y1 - y0) * (x - x0) / (x1 - x0)))
+                break
+    return dots
+
+
+def _height(point: tuple[float, float]) -> float:
+    return point[1]
+
+
+def _round_step(least: float) -> float:
+    """The smallest of 1, 2, 2.5, 5 times a power of ten that is not under `least`."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next((step * power for step in _STEPS if step * power >= least * (1 - 1e-9)), 10 * power)
+
+
+def _floor_to_digit(value: float) -> float:
+    power = 10.0 ** math.floor(math.log10(value))
+    return math.floor(value / power) * power
+
+
+def _plain(value: float, step: float) -> str:
+    decimals = 0
+    while decimals < 6 and abs(step * 10**decimals - round(step * 10**decimals)) > 1e-6:
+        decimals += 1
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
