@@ -1,22 +1,22 @@
-"""The built-in model as a source: its trained weights and its own test images."""
+"""The built-in model as a source: its trained weights, fed with test images of its data set or with a folder of yours."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from engine.models import fashion_cnn
-from engine.models.source import IMAGES, LoadedModel, megabytes
+from engine.models.feeding import described, feed, loaded
+from engine.models.inputs import TensorSpec
+from engine.models.source import LoadedModel
+
+if TYPE_CHECKING:
+    from engine.plan import Plan
 
 
-def load() -> LoadedModel:
-    """The trained network, fed with test images of its data set."""
-    module = fashion_cnn.load()
-    return LoadedModel(
-        name=fashion_cnn.NAME,
-        call=module,
-        make_inputs=fashion_cnn.sample_batch,
-        parameters=fashion_cnn.PARAMETERS,
-        input="1x28x28 float32",
-        unit=IMAGES,
-        description="built-in CNN, trained, fed with images of its test set",
-        module=module,
-        input_mb_per_item=megabytes(fashion_cnn.sample_batch(1)),
-    )
+def load(plan: Plan) -> LoadedModel:
+    """The trained network on the CPU."""
+    if plan.image_dir:
+        fed, images = feed([TensorSpec(fashion_cnn.INPUT_SHAPE)], plan), "images of a folder"
+    else:
+        fed, images = described(fashion_cnn.sample_batch, fashion_cnn.sample_batch(1)), "its own test images"
+    return loaded(fashion_cnn.NAME, fashion_cnn.load(), fed, f"built-in, trained, {images}")

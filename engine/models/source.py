@@ -71,7 +71,7 @@ def each_tensor(change: Callable[[Any], Any], inputs: Any) -> Any:
     if isinstance(inputs, Mapping):
         return {name: each_tensor(change, value) for name, value in inputs.items()}
     if isinstance(inputs, tuple | list):
-        return type(inputs)(each_tensor(change, value) for value in inputs)
+        return tuple(each_tensor(change, value) for value in inputs)
     return change(inputs) if hasattr(inputs, "shape") else inputs
 
 

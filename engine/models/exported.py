@@ -1,0 +1,125 @@
+"""Models in `torch.export` archives (.pt2): their inputs are read from the program's signature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils import _pytree
+
+from engine.errors import ModelError
+from engine.models import usercode
+from engine.models.feeding import asked_for, feed, loaded
+from engine.models.inputs import TensorSpec, in_words
+from engine.models.source import LoadedModel
+from engine.plan import Plan
+
+
+def load_exported(file: Path, plan: Plan, device: str) -> LoadedModel:
+    """The program of the archive, on `device`. Raises ModelError for an archive of another torch, or without such inputs."""
+    try:
+        program = torch.export.load(file)
+    except Exception as error:
+        raise ModelError(
+            f"{file} cannot be loaded by this torch ({torch.__version__}): {usercode.in_words(error)}.",
+            remedy="Export the model again with the torch that is installed here.",
+        ) from error
+    if device != "cpu":
+        from torch.export.passes import move_to_device_pass
+
+        # An exported program has the device written into its graph: moving its weights alone would not do.
+        program = move_to_device_pass(program, device)
+    names, batch, specs = _signature(file, program)
+    asked = asked_for(plan)
+    if asked is not None:
+        if len(asked) != len(specs):
+            raise ModelError(
+                f"{file.name} takes {len(specs)} inputs ({in_words(specs)}), and --input describes {len(asked)}.",
+                title="the inputs do not fit the model",
+            )
+        specs = tuple(
+            TensorSpec(spec.shape, spec.dtype, name, spec.below)
+            for spec, name in zip(asked, names, strict=True)
+        )
+    fed = feed(specs, plan, keyword=all(names) if any(names) else False)
+    module = program.module()
+    return loaded(
+        file.name,
+        module,
+        fed,
+        f"torch.export, {'any batch size' if batch is None else f'batch size {batch} only'}",
+        batch_hint=_hint(program, batch),
+    )
+
+
+def _signature(
+    file: Path, program: torch.export.ExportedProgram
+) -> tuple[tuple[str, ...], int | None, tuple[TensorSpec, ...]]:
+    """Names of the inputs ("" for by position), the fixed batch size or None, and the inputs of one item."""
+    wanted = set(program.graph_signature.user_inputs)
+    values = [
+        node.meta["val"] for node in program.graph.nodes if node.op == "placeholder" and node.name in wanted
+    ]
+    names = _names(file, program, values)
+    batches = {_fixed(value.shape[0]) for value in values if getattr(value, "ndim", 0)}
+    specs = tuple(_spec(file, name, value) for name, value in zip(names, values, strict=True))
+    fixed = batches - {None}
+    return names, fixed.pop() if len(fixed) == 1 and None not in batches else None, specs
+
+
+def _names(file: Path, program: torch.export.ExportedProgram, values: Sequence[Any]) -> tuple[str, ...]:
+    call = program.module_call_graph[0].signature
+    if call is None:
+        return ("",) * len(values)
+    positional, keyword = _pytree.tree_unflatten(list(values), call.in_spec)
+    flat = isinstance(positional, tuple | list) and isinstance(keyword, Mapping)
+    parts = [*positional, *keyword.values()] if flat else []
+    if not flat or any(not isinstance(part, torch.Tensor) for part in parts):
+        raise ModelError(
+            f"{file.name} was exported with inputs other than tensors (lists, dicts or numbers).",
+            title="inputs that cannot be made",
+            remedy="Export a module whose forward takes tensors only, or name a Python file with batchpeak_inputs(batch_size).",
+        )
+    if positional and keyword:
+        parameters = _positional_names(program, len(positional))
+        return (*parameters, *keyword)
+    return (*("" for _ in positional), *keyword)
+
+
+def _positional_names(program: torch.export.ExportedProgram, count: int) -> tuple[str, ...]:
+    # Placeholders are named after the parameters of the forward that was exported.
+    return tuple(program.graph_signature.user_inputs[:count])
+
+
+def _spec(file: Path, name: str, value: Any) -> TensorSpec:
+    shape = [_fixed(side) for side in value.shape[1:]]
+    if None in shape:
+        shown = "x".join("any" if side is None else str(side) for side in shape)
+        raise ModelError(
+            f"{file.name} takes inputs of {shown} per item, of which not every side is known.",
+            title="which inputs?",
+            remedy=f"Give them with --input, for example --input {'x'.join(str(side or 224) for side in shape)}.",
+        )
+    dtype = str(value.dtype).removeprefix("torch.")
+    whole = dtype.startswith("int")
+    return TensorSpec(tuple(side for side in shape if side is not None), dtype, name, 2 if whole else None)
+
+
+def _fixed(side: Any) -> int | None:
+    return side if isinstance(side, int) else None
+
+
+def _hint(program: torch.export.ExportedProgram, batch: int | None) -> str:
+    if batch is not None:
+        return (
+            f"The file was exported for batch size {batch} only; "
+            "export it again with dynamic_shapes and a dynamic first dimension."
+        )
+    bounds = [(bound.lower, bound.upper) for bound in program.range_constraints.values()]
+    if len(bounds) == 1:
+        lower, upper = bounds[0]
+        if lower.is_integer and upper.is_integer and upper < 2**31:
+            return f"The file was exported for batch sizes {lower} to {upper}."
+    return ""
