@@ -1,0 +1,236 @@
+"""The interface: wires screens and keys to the runs, and owns the runs; screens only look and ask."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.command import Provider
+from textual.screen import Screen
+from textual.signal import Signal
+
+from engine.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_NOTHING_MEASURED, BatchpeakError
+from engine.plan import Plan
+from tui import formats, theming
+from tui.commands import KeyCommands
+from tui.messages import DeliveriesWaiting
+from tui.runner import Runner, SessionLike, file_in, real_session
+from tui.runs import TICK_S, Runs
+from tui.screens.confirm import Confirm
+from tui.screens.failure import FailureDialog
+from tui.screens.help import Help
+from tui.screens.sweep import SweepScreen
+from tui.screens.theme_picker import ThemePicker
+from tui.settings import Settings
+from tui.state import Changed, RunView
+from tui.terminal import Terminal, look, safe_text
+
+SIGNAL_EXITS = {signal.SIGTERM: 143, signal.SIGHUP: 129}
+
+
+class BatchpeakApp(App[int], inherit_bindings=False):
+    """Runs sweeps and races and shows them. Returns the program's exit code."""
+
+    TITLE = "batchpeak"
+    CSS_PATH = "batchpeak.tcss"
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {KeyCommands}
+    COMMAND_PALETTE_BINDING = "colon"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "pause", "pause", id="pause", tooltip="Pause between two blocks, and go on"),
+        Binding("x", "cancel", "cancel", id="cancel", tooltip="Cancel the run; what was measured is kept"),
+        Binding("t", "themes", "theme", id="theme", tooltip="Choose the colours, with a preview"),
+        Binding("question_mark", "help", "help", id="help", tooltip="Keys and words", key_display="?"),
+        Binding("q", "leave", "quit", id="quit", tooltip="Quit; asks while something is being measured"),
+        Binding("colon", "command_palette", "commands", id="commands", show=False, key_display=":",
+                tooltip="Find an action by its name"),
+        Binding("f1", "keys", "keys", id="keys", show=False, tooltip="Show the keys beside the screen"),
+        Binding("ctrl+c", "interrupt", "interrupt", id="interrupt", show=False, priority=True,
+                tooltip="Cancel the run; when none is going, quit"),
+        Binding("ctrl+z", "suspend_process", "suspend", id="suspend", show=False, priority=True,
+                tooltip="Pause and go back to the shell; fg comes back"),
+    ]  # fmt: skip
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        session_factory: Callable[[], SessionLike] = real_session,
+        save: bool = True,
+        save_dir: Path | None = None,
+        settings: Settings | None = None,
+        themes: theming.Themes | None = None,
+        terminal: Terminal | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.terminal = terminal or look(os.environ, (sys.stdin, sys.stdout, sys.stderr), (80, 24))
+        self.themes = themes or theming.load_themes()
+        self.settings = settings or Settings()
+        super().__init__(ansi_color=True if self.terminal.no_colour else None)
+        for theme in self.themes.by_name.values():
+            self.register_theme(theme.textual)
+        self.theme = self.themes.choose(self.settings.theme, no_colour=self.terminal.no_colour).name
+        self.animation_level = "none"
+        self.set_class(self.terminal.charset == "ascii", "-ascii")
+        self.now = now
+        self.changed: Signal[Changed] = Signal(self, "changed")
+        self.runner = Runner(
+            self.post_message, session_factory=session_factory, open_file=file_in(save_dir), now=now
+        )
+        self.runs = Runs(plan, self.runner, save=save, now=now, tell=self._tell, ended=self._ended)
+        self._suspension_paused = False
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return theming.variable_defaults()
+
+    @property
+    def palette(self) -> theming.Palette:
+        """The styles that tables and charts paint with under the current theme."""
+        return self.themes.get(self.theme).palette
+
+    def safe(self, text: str) -> str:
+        """The text without anything that steers the terminal, in the characters that it can show."""
+        shown = safe_text(text, limit=2000)
+        return formats.to_ascii(shown) if self.terminal.charset == "ascii" else shown
+
+    def get_default_screen(self) -> Screen[Any]:
+        return SweepScreen()
+
+    def on_mount(self) -> None:
+        self.set_keymap(self.settings.keymap)
+        self._ticker = self.set_interval(TICK_S, self.runs.tick, pause=True)
+        loop = asyncio.get_running_loop()
+        for number, code in SIGNAL_EXITS.items():
+            loop.add_signal_handler(number, self._end_by_signal, code)
+        loop.add_signal_handler(signal.SIGINT, self.call_later, self.action_interrupt)
+        self.app_suspend_signal.subscribe(self, self._suspended, immediate=True)
+        self.app_resume_signal.subscribe(self, self._resumed)
+        for problem in self.themes.problems:
+            self.notify(self.safe(str(problem)), title="a theme cannot be used", severity="warning", markup=False)
+        # The first frame before anything else: what the runner imports would delay it.
+        self.call_after_refresh(self.runs.start, self.runs.sweep.plan)
+
+    # Runs
+
+    def on_deliveries_waiting(self, _: DeliveriesWaiting) -> None:
+        self.runs.take()
+        self.screen.call_after_refresh(self.runner.drawn)
+
+    def _tell(self, changed: Changed) -> None:
+        (self._ticker.resume if changed.view.busy else self._ticker.pause)()
+        self.changed.publish(changed)
+        self.refresh_bindings()
+
+    def _ended(self, view: RunView) -> None:
+        if view.failure is not None:
+            self.push_screen(FailureDialog(view.failure))
+
+    def judge_again(self, limit_ms: float | None, percentile: int) -> None:
+        """Another latency limit for the sweep; nothing is measured for it."""
+        try:
+            change = self.runs.sweep.judge_again(limit_ms, percentile)
+        except BatchpeakError as error:
+            self.push_screen(FailureDialog(error))
+        else:
+            self.changed.publish(Changed(self.runs.sweep, change))
+
+    # Keys
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        if action in ("pause", "cancel"):
+            return self.runs.busy and not self.runs.active.cancel_asked
+        return True
+
+    def action_pause(self) -> None:
+        self.runs.pause(not self.runs.active.pause_asked)
+
+    def action_cancel(self) -> None:
+        self.runs.cancel()
+
+    def ask_cancel(self) -> None:
+        """Cancel after a yes."""
+        if self.runs.busy and not self.runs.active.cancel_asked:
+            question = Confirm("Cancel the run?", "What was measured is kept.", yes="cancel")
+            self.push_screen(question, lambda sure: self.runs.cancel() if sure else None)
+
+    def action_interrupt(self) -> None:
+        """The first ctrl+c cancels the run, the next one quits."""
+        if self.runs.busy and not self.runs.active.cancel_asked:
+            self.runs.cancel()
+        else:
+            self.exit(EXIT_INTERRUPTED)
+
+    def action_leave(self) -> None:
+        if not self.runs.busy:
+            sweep = self.runs.sweep
+            nothing = sweep.failure is not None and not sweep.record.points
+            self.exit(EXIT_NOTHING_MEASURED if nothing else EXIT_DONE)
+            return
+        question = Confirm(
+            "Quit while measuring?", "The run is cancelled; what was measured is kept.", yes="quit"
+        )
+        self.push_screen(question, lambda sure: self.exit(EXIT_INTERRUPTED) if sure else None)
+
+    def action_themes(self) -> None:
+        self.push_screen(ThemePicker(self.themes, self.theme), self._theme_chosen)
+
+    def _theme_chosen(self, name: str | None) -> None:
+        if name is not None:
+            self._remember(self.settings.with_theme(name))
+
+    def action_help(self) -> None:
+        self.push_screen(Help(self.screen.active_bindings.values()))
+
+    def action_keys(self) -> None:
+        shown = bool(self.screen.query("HelpPanel"))
+        (self.action_hide_help_panel if shown else self.action_show_help_panel)()
+
+    # The process
+
+    def _suspended(self, _: object) -> None:
+        self._suspension_paused = self.runs.busy and not self.runs.active.pause_asked
+        self.runs.pause(True)
+
+    def _resumed(self, _: object) -> None:
+        if self._suspension_paused:
+            self._suspension_paused = False
+            self.runs.pause(False)
+
+    def _end_by_signal(self, code: int) -> None:
+        self.runs.cancel()
+        self.exit(code, return_code=code)
+
+
+def run(
+    plan: Plan,
+    *,
+    session_factory: Callable[[], SessionLike] = real_session,
+    save: bool = True,
+    save_dir: Path | None = None,
+    plain: bool = False,
+    mouse: bool = True,
+) -> int:
+    """Show the interface until the person leaves it. Returns the exit code; the measuring process is gone by then."""
+    if os.environ.get("NO_COLOR") == "":
+        del os.environ["NO_COLOR"]  # empty means colours; Textual only looks at whether it is set
+    size = os.get_terminal_size(sys.stderr.fileno())
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    app = BatchpeakApp(
+        plan,
+        session_factory=session_factory,
+        save=save,
+        save_dir=save_dir,
+        terminal=look(os.environ, streams, (size.columns, size.lines), plain=plain),
+    )
+    try:
+        code = app.run(mouse=mouse)
+    finally:
+        app.runner.close()
+    return app.return_code or EXIT_DONE if code is None else code

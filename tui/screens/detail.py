@@ -1,0 +1,130 @@
+"""Everything known of one batch size, as text: percentiles with the calls behind them, latencies, memory, doubts, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from engine import events
+from engine.results import Measurement
+from tui import formats
+from tui.terminal import Charset, safe_text
+from tui.theming import Palette
+from tui.widgets.histogram import histogram
+
+CALLS_NEEDED = {"p50": 8, "p90": 29, "p95": 59, "p99": 299}
+"""Calls below which a percentile is not given; the same figures as in `engine.stats`, which a test holds together."""
+
+STATE_SENTENCES = {
+    "stable": "The interval is as narrow as asked for.",
+    "noisy": "The time was up before the interval was narrow: it is shown as wide as it is.",
+    "short": "Too few blocks for an interval; none is invented.",
+    "oom": "It did not fit in memory.",
+    "error": "The model raised an error.",
+    "skipped": "Not tried.",
+    "cancelled": "Cancelled before it was settled.",
+}
+
+
+def detail_text(
+    point: events.Point,
+    measurement: Measurement | None,
+    unit: str,
+    width: int,
+    palette: Palette,
+    charset: Charset = "unicode",
+) -> Text:
+    """The pane's text, `width` columns wide, longer than the pane may be (it scrolls)."""
+    text = Text(no_wrap=False, overflow="fold")
+    state = point.state if point.calls or point.state != "measuring" else "waiting"
+    text.append(f"batch {point.batch_size:,}  ", "bold")
+    text.append(state, palette.state(point.state))
+    if point.state in STATE_SENTENCES:
+        text.append(f"\n{STATE_SENTENCES[point.state]}", palette.dim)
+    if point.reason:
+        text.append(f"\n{safe_text(point.reason, charset, 200)}", palette.dim)
+    if point.error is not None:
+        text.append(f"\n\n{safe_text(point.error.title, charset, 200)}\n", palette.error)
+        text.append(safe_text(point.error.message, charset, 2000, lines=True))
+    rows = _figures(point, unit)
+    if charset == "ascii":
+        rows = [(name, formats.to_ascii(figure), formats.to_ascii(note)) for name, figure, note in rows]
+    if rows:
+        text.append("\n\n")
+        _columns(text, rows, palette)
+    times = [time for block in measurement.blocks for time in block.call_ms] if measurement else []
+    if len(times) >= CALLS_NEEDED["p50"]:
+        text.append("\n\n")
+        text.append("latency of the calls, ms\n", "bold")
+        text.append_text(histogram(times, width=max(16, width), palette=palette, charset=charset))
+    for warned in point.warnings:
+        text.append(f"\n\n{safe_text(warned.text, charset, 400)}", palette.noisy)
+        if warned.remedy:
+            text.append(f" {safe_text(warned.remedy, charset, 400)}")
+    return text
+
+
+def _figures(point: events.Point, unit: str) -> list[tuple[str, str, str]]:
+    """Name, figure and remark of what was measured."""
+    rows: list[tuple[str, str, str]] = []
+    if point.throughput is not None:
+        ends = (point.throughput_low, point.throughput_high)
+        rows.append((unit, formats.throughput(point.throughput, *ends), formats.span(*ends) or "no interval"))
+    if point.confirmed is not None:
+        confirmed = point.confirmed
+        figure = formats.throughput(confirmed.throughput, confirmed.low, confirmed.high)
+        rows.append(("in a fresh process", figure, "agrees" if confirmed.agrees else "differs"))
+        if confirmed.reason:
+            rows.append(("", "", safe_text(confirmed.reason, limit=200)))
+    if point.calls:
+        grouped = f", timed {point.grouped} at once" if point.grouped > 1 else ""
+        for name, needed in CALLS_NEEDED.items():
+            value: float | None = getattr(point.latency_ms, name)
+            note = "" if value is not None else f"needs {needed:,} calls"
+            rows.append((f"{name} ms", formats.ms(value), note))
+        rows.append(("calls", f"{point.calls:,}", f"in {point.blocks:,} blocks{grouped}"))
+    if point.ms_per_item is not None:
+        rows.append((f"ms/{unit.partition('/')[0].removesuffix('s')}", formats.ms(point.ms_per_item), ""))
+    if point.cold_ms is not None:
+        rows.append(("cold call ms", formats.ms(point.cold_ms), "in no other figure"))
+    if point.memory_mb is not None:
+        rows.append(("memory MB", formats.memory_mb(point.memory_mb), ""))
+    if point.faults_per_call is not None:
+        rows.append(("page faults", formats.count(point.faults_per_call), "a call"))
+    if point.effective_batch_size not in (None, point.batch_size):
+        rows.append(("processed", f"{point.effective_batch_size:,}", f"of {point.batch_size:,} asked"))
+    if point.kept_from is not None:
+        rows.append(("kept from run", safe_text(point.kept_from, limit=20), ""))
+    return rows
+
+
+def _columns(text: Text, rows: Sequence[tuple[str, str, str]], palette: Palette) -> None:
+    first = max(len(name) for name, _, _ in rows)
+    second = max(len(figure) for _, figure, _ in rows)
+    for number, (name, figure, note) in enumerate(rows):
+        if number:
+            text.append("\n")
+        text.append(f"{name:<{first}} ", palette.label)
+        text.append(f"{figure:>{second}}", "bold")
+        if note:
+            text.append(f"  {note}", palette.dim)
+
+
+class DetailPane(VerticalScroll, can_focus=False):
+    """Shows one row's text; draws only when it changed."""
+
+    def __init__(self) -> None:
+        super().__init__(id="detail")
+        self._shown = Text()
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="detail-text")
+
+    def show(self, text: Text) -> None:
+        if text != self._shown:
+            self._shown = text
+            self.query_one("#detail-text", Static).update(text)

@@ -1,0 +1,66 @@
+"""The keys of the screens and the words of the tables, on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from rich.text import Text
+from textual.binding import ActiveBinding, Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Static
+
+from tui.screens.dialog import Dialog
+
+WORDS: tuple[tuple[str, str], ...] = (
+    ("batch", "images per call"),
+    ("images/s", "throughput: images processed / wall time of the timed calls"),
+    ("±", "half width of the throughput's 95 % interval"),
+    ("p50, p99", "half, 99 % of the calls took at most this long; — when too few calls were timed to say"),
+    ("ms/image", "wall time of a call / its images"),
+    ("peak", "the batch size with the highest throughput; ties are those that cannot be told from it"),
+    ("knee", "the smallest size that surely reaches 95 % of the peak: usually the one to deploy"),
+    ("limit", "the latency that a percentile of the calls must stay under"),
+    ("stable", "enough blocks, and the interval is as narrow as asked for"),
+    ("noisy", "the time is up and the interval is still wide: it is shown as wide as it is"),
+    ("short", "too few blocks for an interval; none is invented"),
+    ("oom", "did not fit in memory; larger sizes are skipped"),
+)
+
+
+class Help(Dialog[None]):
+    """Two lists: keys and what they do here, and what the words mean."""
+
+    HEADING = "Keys and words"
+    KEYS = "up, down scroll   escape close"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark,q", "close", "close", id="help.close", tooltip="Close the help"),
+        Binding("down,j", "scroll(1)", "down", id="help.down", show=False, tooltip="Scroll down"),
+        Binding("up,k", "scroll(-1)", "up", id="help.up", show=False, tooltip="Scroll up"),
+        Binding("pagedown", "scroll(10)", "page down", id="help.page-down", show=False, tooltip="Page down"),
+        Binding("pageup", "scroll(-10)", "page up", id="help.page-up", show=False, tooltip="Page up"),
+    ]
+
+    def __init__(self, bindings: Iterable[ActiveBinding]) -> None:
+        super().__init__()
+        self._bindings = [active.binding for active in bindings if active.binding.id and active.binding.tooltip]
+
+    def body(self) -> Iterable[Widget]:
+        keys: dict[str, tuple[list[str], str]] = {}
+        for binding in self._bindings:
+            keys.setdefault(binding.id or "", ([], binding.tooltip))[0].append(self.app.get_key_display(binding))
+        yield Static(_columns([(", ".join(shown), told) for shown, told in keys.values()]), id="help-keys")
+        yield Static(_columns(WORDS), id="help-words")
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one(".dialog-body").scroll_relative(y=lines, animate=False)
+
+
+def _columns(rows: Sequence[tuple[str, str]]) -> Text:
+    width = max((len(name) for name, _ in rows), default=0)
+    text = Text()
+    for name, meaning in rows:
+        text.append(f"{name:>{width}}", "bold")
+        text.append(f"  {meaning}\n")
+    text.rstrip()
+    return text

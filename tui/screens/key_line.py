@@ -1,0 +1,65 @@
+"""The last line of a screen: the keys that do something now, as many as fit."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.style import Style
+from rich.text import Text
+from textual.screen import Screen
+from textual.widget import Widget
+
+_GAP = "  "
+
+
+class KeyLine(Widget):
+    """One line of keys and what they do. Draws only when that changed; a click does what the key does."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"key-line--key"}
+    DEFAULT_CSS = """
+    KeyLine { height: 1; dock: bottom; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keys: tuple[tuple[str, str, str], ...] = ()
+
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
+
+    def on_unmount(self) -> None:
+        self.screen.bindings_updated_signal.unsubscribe(self)
+
+    def _bindings_changed(self, screen: Screen[object]) -> None:
+        if screen is self.screen and (keys := self._possible()) != self._keys:
+            self._keys = keys
+            self.refresh()
+
+    def _possible(self) -> tuple[tuple[str, str, str], ...]:
+        """Key, its display and its word for each enabled binding that is to be shown; one entry per action."""
+        found: dict[str, tuple[str, str, str]] = {}
+        for active in self.screen.active_bindings.values():
+            binding = active.binding
+            if binding.show and active.enabled and binding.id is not None:
+                entry = (binding.key, self.app.get_key_display(binding), binding.description)
+                found.setdefault(binding.id, entry)
+        return tuple(found.values())
+
+    def render(self) -> Text:
+        """As many keys as fit; help and quit are always among them."""
+        key_style = self.get_visual_style("key-line--key").rich_style
+        entries = list(self._keys)
+        last = [entry for entry in entries if entry[2] in ("help", "quit")]
+        while entries and sum(len(shown) + len(word) + 1 + len(_GAP) for _, shown, word in entries) > self.size.width:
+            droppable = [entry for entry in entries if entry not in last]
+            if not droppable:
+                break
+            entries.remove(droppable[-1])
+        text = Text(no_wrap=True, overflow="crop")
+        for key, shown, word in entries:
+            start = len(text)
+            text.append(shown, key_style)
+            text.append(f" {word}")
+            text.stylize(Style(meta={"@click": f"app.simulate_key('{key}')"}), start)
+            text.append(_GAP)
+        return text
