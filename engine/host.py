@@ -162,7 +162,11 @@ def load_average() -> list[float] | None:
 
 
 def allocator_environment(
-    allocator: str, *, environ: Mapping[str, str] = os.environ, system: str = sys.platform
+    allocator: str,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    system: str = sys.platform,
+    argument: str = "--allocator",
 ) -> dict[str, str]:
     """The variables that the measuring process is started with for an allocator setting.
 
@@ -175,11 +179,11 @@ def allocator_environment(
     if allocator == "keep":
         if not linux:
             raise UsageError(
-                "'keep' sets variables of glibc, which this system does not have.", argument="--allocator"
+                "'keep' sets variables of glibc, which this system does not have.", argument=argument
             )
         return dict(_KEEP)
     variable = "LD_PRELOAD" if linux else "DYLD_INSERT_LIBRARIES"
-    path = _library(allocator)
+    path = _library(allocator, argument)
     before = environ.get(variable, "")
     return {variable: f"{path}:{before}" if before else str(path)}
 
@@ -222,11 +226,11 @@ print(json.dumps(found))
 """
 
 
-def _library(text: str) -> Path:
+def _library(text: str, argument: str) -> Path:
     expected = "expected system, keep, or the path of a shared library"
     path = Path(text).expanduser()
     if not path.is_file():
-        raise UsageError(f"{text!r} is no such file; {expected}.", argument="--allocator")
+        raise UsageError(f"{text!r} is no such file; {expected}.", argument=argument)
     path = path.resolve()
     if any(mark in str(path) for mark in ": \t\n"):
         raise UsageError(
@@ -237,9 +241,9 @@ def _library(text: str) -> Path:
         with path.open("rb") as file:
             magic = file.read(4)
     except OSError as error:
-        raise UsageError(f"{text!r} cannot be read: {error.strerror}.", argument="--allocator") from error
+        raise UsageError(f"{text!r} cannot be read: {error.strerror}.", argument=argument) from error
     if magic != b"\x7fELF" and magic not in _MACH_O:
-        raise UsageError(f"{text!r} is not a shared library; {expected}.", argument="--allocator")
+        raise UsageError(f"{text!r} is not a shared library; {expected}.", argument=argument)
     return path
 
 

@@ -1,0 +1,173 @@
+"""Where a headless run is told: event lines, plain columns, or sentences. None of them writes an escape code."""
+
+from __future__ import annotations
+
+from typing import IO, Protocol
+
+from engine import events
+from engine.record import RunRecord
+from tui import formats
+from tui.headless_rows import Column, columns, headline, line, notes, sentence, unit_of
+from tui.headless_rows import rows as rows_of
+from tui.headless_summary import ending, failed, measured, summary
+from tui.terminal import Charset, safe_text
+
+
+class Printer:
+    """Lines of text on a stream, made safe for it: what a model's name or an error holds cannot steer the terminal."""
+
+    def __init__(self, stream: IO[str], charset: Charset) -> None:
+        self.stream = stream
+        self.charset = charset
+
+    def line(self, text: str = "", *, follow: str = "  ") -> None:
+        """Print one line; further lines inside the text begin with `follow`."""
+        first, *more = text.splitlines() or [""]
+        for number, piece in enumerate((first, *more)):
+            self.stream.write((follow if number else "") + self.safe(piece) + "\n")
+        self.stream.flush()
+
+    def safe(self, text: str) -> str:
+        """The text with signs for control characters, and in ASCII where the stream takes no more."""
+        shown = safe_text(text, "unicode")
+        return formats.to_ascii(shown) if self.charset == "ascii" else shown
+
+
+class Output(Protocol):
+    """Takes the run's events one after the other; `close` is called once, whatever happened."""
+
+    def event(self, event: events.AnyEvent, record: RunRecord) -> None: ...
+
+    def close(self, record: RunRecord, saved: str) -> None:
+        """Tell what is told at the end. `saved` says where the run is, "" when it is nowhere."""
+
+    def abandon(self) -> None:
+        """Give the terminal back at once, without another word."""
+
+
+class JsonLines:
+    """The events exactly as they are stored, one line each, flushed one by one."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def event(self, event: events.AnyEvent, record: RunRecord) -> None:  # noqa: ARG002
+        self._stream.write(events.encode(event))
+        self._stream.flush()
+
+    def close(self, record: RunRecord, saved: str) -> None:
+        """Nothing: the last event has said it."""
+
+    def abandon(self) -> None:
+        """Nothing was taken."""
+
+
+class Lines:
+    """Plain columns for pipes and files: the header once, then a line when a size is settled."""
+
+    def __init__(self, printer: Printer) -> None:
+        self._printer = printer
+        self._columns: tuple[Column, ...] = ()
+        self._told: dict[int, tuple[str, ...]] = {}
+
+    def event(self, event: events.AnyEvent, record: RunRecord) -> None:
+        if isinstance(event, events.Point) and event.state != "measuring":
+            self._point(event, record)
+        elif isinstance(event, events.ModelReady) and record.started and record.started.kind == "race":
+            self._head(record)
+
+    def close(self, record: RunRecord, saved: str) -> None:
+        for point, _ in rows_of(record):
+            # A size that a killed worker or a dropped line left in the middle still has what was measured of it.
+            if point.throughput is not None:
+                self._point(point, record)
+        tell_end(self._printer, record, saved)
+
+    def abandon(self) -> None:
+        """Nothing was taken."""
+
+    def _head(self, record: RunRecord) -> None:
+        if not self._columns:
+            percentile = record.started.plan.percentile if record.started else 99
+            self._columns = columns(unit_of(record), percentile)[1:]  # marks are known at the end only
+            self._printer.line(headline(record.started, record.model))
+            if record.started is None or record.started.kind != "race":
+                self._printer.line(line([column.header for column in self._columns], self._columns))
+
+    def _point(self, point: events.Point, record: RunRecord) -> None:
+        self._head(record)
+        cells = tuple(column.cell(point, "") for column in self._columns)
+        told = (*cells, *notes(point, unit_of(record)))
+        if self._told.get(point.batch_size) != told:
+            self._told[point.batch_size] = told
+            self._printer.line(line(cells, self._columns))
+            for note in told[len(cells) :]:
+                self._printer.line(f"    {note}", follow="    ")
+
+
+class Sentences:
+    """A sentence when a size is settled, for reading aloud: no columns, no drawing, ASCII."""
+
+    def __init__(self, printer: Printer) -> None:
+        self._printer = printer
+        self._told: dict[int, str] = {}
+        self._begun = False
+
+    def event(self, event: events.AnyEvent, record: RunRecord) -> None:
+        if isinstance(event, events.ModelReady) and not self._begun:
+            self._begun = True
+            self._printer.line(f"Measuring {headline(record.started, event)}.")
+        elif isinstance(event, events.Point) and event.state != "measuring":
+            self._point(event, record)
+
+    def close(self, record: RunRecord, saved: str) -> None:
+        for point, _ in rows_of(record):
+            if point.throughput is not None:
+                self._point(point, record)
+        tell_end(self._printer, record, saved)
+
+    def abandon(self) -> None:
+        """Nothing was taken."""
+
+    def _point(self, point: events.Point, record: RunRecord) -> None:
+        said = sentence(point, unit_of(record))
+        if self._told.get(point.batch_size) != said:
+            self._told[point.batch_size] = said
+            self._printer.line(said)
+
+
+def tell_end(printer: Printer, record: RunRecord, saved: str) -> None:
+    """The last lines of every headless run: verdict, warnings, how it ended, where it is saved.
+
+    Why nothing could be measured is not among them: that goes to the error stream.
+    """
+    for text in summary(record):
+        printer.line(text)
+    finished = record.finished
+    if finished is not None and (measured(record) or not failed(finished)) and (text := ending(finished)):
+        printer.line(text)
+    if saved:
+        printer.line(saved)
+
+
+def tell_record(printer: Printer, record: RunRecord, *, plain: bool = False) -> None:
+    """A whole run as it is known now, rows in ascending order with their marks: what `show` prints."""
+    unit = unit_of(record)
+    printer.line(headline(record.started, record.model))
+    shown = rows_of(record)
+    if plain:
+        for point, _ in shown:
+            printer.line(sentence(point, unit))
+    elif shown:
+        percentile = record.started.plan.percentile if record.started else 99
+        every = columns(unit, percentile)
+        printer.line(line([column.header for column in every], every))
+        for point, mark in shown:
+            printer.line(line([column.cell(point, mark) for column in every], every))
+        for point, _ in shown:
+            for note in notes(point, unit):
+                printer.line(f"{point.batch_size:,}: {note}")
+    for text in summary(record):
+        printer.line(text)
+    if text := ending(record.finished):
+        printer.line(text)

@@ -1,0 +1,142 @@
+"""What is said after the figures: verdict, warnings, the race's result, how the run ended and where it is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from engine import events
+from engine.events import Diagnosis, Lane, Limit, RaceFinished, RunFinished, Verdict
+from engine.record import RunRecord
+from tui import formats
+from tui.headless_rows import item_of, unit_of
+
+
+def summary(record: RunRecord) -> list[str]:
+    """All that is to be said of a run's figures, in lines: verdict or race, then warnings."""
+    said: list[str] = []
+    if record.race is not None:
+        said.extend(race_lines(record.race, unit_of(record)))
+    if record.verdict is not None:
+        said.extend(verdict_lines(record.verdict, record))
+    said.extend(warning_lines(record.warnings))
+    return said
+
+
+def verdict_lines(verdict: Verdict, record: RunRecord) -> list[str]:
+    """The verdict in words, each line one thing."""
+    said = [_peak(verdict, record)]
+    if verdict.advice:
+        said.append(verdict.advice)
+    if verdict.limit is not None:
+        limit = verdict.limit.text or _limit(verdict.limit)
+        # The advice quotes the limit's text where it is the point.
+        told = all(part.strip(" .").lower() in verdict.advice.lower() for part in limit.split(";"))
+        said.append("" if told else _sentence(limit))
+    if verdict.cost is not None:
+        said.append(
+            verdict.cost.text
+            or f"Time per call: {formats.ms(verdict.cost.fixed_ms)} ms fixed"
+            f" + {formats.ms(verdict.cost.per_item_ms)} ms per {item_of(unit_of(record))}."
+        )
+    if verdict.diagnosis is not None:
+        said.extend(_diagnosis(verdict.diagnosis))
+    said.extend(f"Worth a try: batch size {one.batch_size:,}, {one.reason}." for one in verdict.suggestions)
+    return list(dict.fromkeys(filter(None, said)))
+
+
+def warning_lines(warnings: Iterable[events.Warning]) -> list[str]:
+    """Each warning with its remedy, said once."""
+    said = (f"Warning: {one.text}" + (f" {one.remedy}" if one.remedy else "") for one in warnings)
+    return list(dict.fromkeys(said))
+
+
+def race_lines(race: RaceFinished, unit: str) -> list[str]:
+    """The race's result: a line for each lane, then the speed-up and whether the answers were the same."""
+    slow, fast = race.lanes
+    between = formats.span(race.speedup_low, race.speedup_high, unit="×")
+    said = [lane_line(lane, unit) for lane in race.lanes]
+    said.append(
+        f"{fast.name} is {formats.speedup(race.speedup, race.speedup_low, race.speedup_high)} as fast as {slow.name}"
+        + (f" (95 % interval {between})." if between else ", too few rounds for an interval.")
+    )
+    if race.chunked:
+        said.append("The images did not fit in one call: the largest size that fits was raced in chunks.")
+    if race.outputs_agree is False:
+        said.append(f"The answers of the two lanes differ. {race.agreement}".rstrip())
+    elif race.outputs_agree is None:
+        said.append(f"Whether the answers are the same could not be compared. {race.agreement}".rstrip())
+    else:
+        said.append(race.agreement or "Both lanes gave the same answers.")
+    return said
+
+
+def lane_line(lane: Lane, unit: str) -> str:
+    """One lane's times in words."""
+    return (
+        f"{lane.name}: {formats.ms(lane.total_ms)} ms in all, {formats.ms(lane.ms_per_item)} ms per {item_of(unit)}, "
+        f"first answer after {formats.ms(lane.first_answer_ms)} ms ({lane.calls:,} "
+        f"call{'s' if lane.calls != 1 else ''} of {lane.batch_size:,})"
+    )
+
+
+def ending(finished: RunFinished | None) -> str:
+    """How the run ended, "" when it went through."""
+    if finished is None:
+        return "The run has no end: it is still going, or it was killed. `batchpeak resume` measures what is missing."
+    if finished.reason == "completed":
+        return ""
+    if finished.reason == "cancelled":
+        return f"Cancelled after {formats.duration(finished.elapsed_s)}; what was measured is kept."
+    return f"Ended after {formats.duration(finished.elapsed_s)}: {failure(finished)}"
+
+
+def failure(finished: RunFinished) -> str:
+    """Why the run failed, with what to do about it."""
+    if finished.error is None:
+        return "the measuring process was lost." if finished.reason == "worker-lost" else "it failed."
+    text = f"{finished.error.title}: {finished.error.message}"
+    return f"{text} {finished.remedy}" if finished.remedy else text
+
+
+def failed(finished: RunFinished) -> bool:
+    """Whether the run ended otherwise than it should, and not by a person's wish."""
+    return finished.reason in ("failed", "worker-lost")
+
+
+def measured(record: RunRecord) -> bool:
+    """Whether the run has any figure."""
+    return record.race is not None or any(point.throughput is not None for point in record.points.values())
+
+
+def _peak(verdict: Verdict, record: RunRecord) -> str:
+    if verdict.peak is None:
+        return "No peak: nothing could be measured." if not measured(record) else "No peak can be named."
+    point = record.points.get(verdict.peak)
+    figure = ""
+    if point is not None and point.throughput is not None:
+        shown = formats.throughput(point.throughput, point.throughput_low, point.throughput_high)
+        figure = f", {shown} {unit_of(record)}"
+    sure = "" if verdict.certain else " (uncertain)"
+    said = f"Peak: batch size {verdict.peak:,}{figure}{sure}."
+    ties = [f"{size:,}" for size in verdict.ties if size != verdict.peak]
+    if ties:
+        said += f" Ties with it: {', '.join(ties)}."
+    if verdict.knee is not None and verdict.knee != verdict.peak:
+        said += f" Knee: {verdict.knee:,}."
+    return said
+
+
+def _limit(limit: Limit) -> str:
+    asked = f"p{limit.percentile} at most {formats.ms(limit.ms)} ms"
+    if limit.best is None:
+        return f"No size is sure to keep {asked}."
+    return f"Best size that keeps {asked}: {limit.best:,}."
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+def _diagnosis(found: Diagnosis) -> list[str]:
+    said = " ".join(filter(None, (found.text, found.remedy)))
+    return [said, f"Try: {found.command}"] if found.command else [said]
