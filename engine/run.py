@@ -25,6 +25,7 @@ Sink = Callable[[events.AnyEvent], None]
 POINT_EVERY_S = 0.2
 """A size that is being measured is told again at most this often."""
 VERDICT_EVERY_S = 1.0
+LAST_LINES = 8
 CONFIRM_S = 3.0
 """Time for one confirmation, seconds of measuring."""
 
@@ -491,6 +492,9 @@ class Run:
 
 
 def _text_of(error: BatchpeakError | None, unexpected: BaseException | None) -> events.ErrorText | None:
+    if isinstance(error, WorkerLostError) and error.last_lines:
+        last_words = "\n".join(error.last_lines[-LAST_LINES:])
+        return events.ErrorText(error.title, f"{error.message} Its last lines:\n{last_words}")
     if error is not None:
         return events.ErrorText(error.title, error.message)
     if unexpected is not None:
