@@ -19,8 +19,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-import msgspec
-
 from engine import stats
 from engine.measure import Ask
 from engine.results import Block, Failure, Measurement, Prepared, State
@@ -51,7 +49,8 @@ class _Size:
     times: list[float] = field(default_factory=list)
     """Seconds per item of each block."""
     spent_s: float = 0.0
-    next_look: int = stats.MIN_BLOCKS
+    next_look: int = stats.MIN_BLOCKS + 1
+    """From here on the first block, taken right after the warm-up, is out of the figure."""
     failure: Failure | None = None
     confirmed: tuple[Block, ...] = ()
     kept_from: str | None = None
@@ -134,14 +133,14 @@ class Sweep:
             self._random.shuffle(self._queue)
         return Ask(self._queue[0], self._round)
 
-    def tell_prepared(self, prepared: Prepared, now: float) -> None:
+    def tell_prepared(self, prepared: Prepared, now: float) -> None:  # noqa: ARG002 - as every strategy takes it
         """A size was made ready."""
         size = self._sizes[prepared.batch_size]
         size.prepared = prepared
         self._tried.add(size.batch_size)
         self._changed.add(size.batch_size)
 
-    def tell(self, block: Block, now: float) -> None:
+    def tell(self, block: Block, now: float) -> None:  # noqa: ARG002 - as every strategy takes it
         """A block was measured. One that comes after the size was settled or cancelled is kept and settles nothing."""
         size = self._sizes[block.batch_size]
         size.add(block)
@@ -156,7 +155,7 @@ class Sweep:
         elif size.spent_s >= size.budget_s:
             size.state = self._at_ceiling(size)
 
-    def tell_failure(self, batch_size: int, failure: Failure, now: float) -> None:
+    def tell_failure(self, batch_size: int, failure: Failure, now: float) -> None:  # noqa: ARG002 - as every strategy takes it
         """A size failed. Only out-of-memory reaches others: larger sizes without a block are skipped.
 
         The same error at the first two sizes tried ends the run: it is the model's, not the size's.
@@ -181,8 +180,8 @@ class Sweep:
         self._changed.clear()
         return [self._known[batch_size] for batch_size in sorted(self._sizes)]
 
-    def reason(self, batch_size: int) -> str:
-        """ "" always: the person listed every size."""
+    def reason(self, batch_size: int) -> str:  # noqa: ARG002 - as every strategy takes it
+        """Nothing: the person listed every size."""
         return ""
 
     def cancel(self) -> None:
