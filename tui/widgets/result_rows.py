@@ -1,0 +1,192 @@
+"""One batch size as the table's cells: texts with their styles, and the raw values that the table is sorted by. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.style import Style
+from rich.text import Text
+
+from engine import events
+from engine.results import State
+from tui import formats
+from tui.terminal import Charset, safe_text
+from tui.theming import Palette
+
+Mark = Literal["peak", "knee", "limit"]
+"""What a row is marked as: the peak, the knee, and the best size that keeps the latency limit."""
+
+Key = Literal["batch", "throughput", "interval", "p50", "p99", "per_item", "memory", "state"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the table; the widths of all come to 78, which with a scroll bar is 80."""
+
+    key: Key
+    width: int
+
+
+COLUMNS = (
+    Column("batch", 16),
+    Column("throughput", 10),
+    Column("interval", 8),
+    Column("p50", 8),
+    Column("p99", 8),
+    Column("per_item", 10),
+    Column("memory", 7),
+    Column("state", 11),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """What the table shows of one batch size."""
+
+    batch_size: int
+    state: State = "measuring"
+    throughput: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p50_ms: float | None = None
+    p99_ms: float | None = None
+    ms_per_item: float | None = None
+    memory_mb: float | None = None
+    marks: tuple[Mark, ...] = ()
+
+    @classmethod
+    def of(cls, point: events.Point, marks: Sequence[Mark] = ()) -> ResultRow:
+        """The row of a point."""
+        return cls(
+            batch_size=point.batch_size,
+            state=point.state,
+            throughput=point.throughput,
+            low=point.throughput_low,
+            high=point.throughput_high,
+            p50_ms=point.latency_ms.p50,
+            p99_ms=point.latency_ms.p99,
+            ms_per_item=point.ms_per_item,
+            memory_mb=point.memory_mb,
+            marks=tuple(marks),
+        )
+
+
+def result_rows(points: Iterable[events.Point], verdict: events.Verdict | None) -> tuple[ResultRow, ...]:
+    """The rows of a run, marked by its verdict."""
+    marked: dict[int, list[Mark]] = {}
+    if verdict is not None:
+        found: tuple[tuple[Mark, int | None], ...] = (
+            ("peak", verdict.peak),
+            ("knee", verdict.knee),
+            ("limit", verdict.limit.best if verdict.limit else None),
+        )
+        for mark, size in found:
+            if size is not None:
+                marked.setdefault(size, []).append(mark)
+    return tuple(ResultRow.of(point, marked.get(point.batch_size, ())) for point in points)
+
+
+def heads(unit: str, charset: Charset, sorted_by: Key, *, descending: bool) -> tuple[Text, ...]:
+    """The columns' heads, with an arrow at the one that the rows are sorted by."""
+    shown = safe_text(unit, charset, limit=8)
+    item = shown.partition("/")[0]
+    item = item[:-1] if item.endswith("s") and len(item) > 1 else item
+    names: dict[Key, str] = {
+        "batch": "batch",
+        "throughput": shown,
+        "interval": "±",
+        "p50": "p50 ms",
+        "p99": "p99 ms",
+        "per_item": f"ms/{item}"[:8],
+        "memory": "MB",
+        "state": "state",
+    }
+    arrow = ("▼" if descending else "▲") if charset == "unicode" else ("v" if descending else "^")
+    texts = []
+    for column in COLUMNS:
+        name = names[column.key] if charset == "unicode" else formats.to_ascii(names[column.key])
+        if column.key == sorted_by:
+            name = f"{name} {arrow}" if len(name) + 2 <= column.width else f"{name}{arrow}"
+        texts.append(_placed(name, column, "bold"))
+    return tuple(texts)
+
+
+def cells(row: ResultRow, palette: Palette, charset: Charset) -> tuple[Text, ...]:
+    """The row's cells, each as wide as its column."""
+    state = palette.state(row.state)
+    measured = row.throughput is not None
+    plain: str | Style = "" if measured else palette.dim
+    texts: dict[Key, tuple[str, str | Style]] = {
+        "batch": (f"{row.batch_size}", palette_of_marks(row.marks, palette) or plain),
+        "throughput": (formats.throughput(row.throughput, row.low, row.high), _marked(row, palette) or plain),
+        "interval": (formats.plus_minus(row.throughput, row.low, row.high), palette.dim),
+        "p50": (formats.ms(row.p50_ms), plain),
+        "p99": (formats.ms(row.p99_ms), plain),
+        "per_item": (formats.ms_per_item(row.ms_per_item, row.throughput, row.low, row.high), plain),
+        "memory": (formats.memory_mb(row.memory_mb), plain),
+        "state": (row.state, state),
+    }
+    if row.marks:
+        words = "+".join(row.marks)
+        texts["batch"] = (f"{words} {row.batch_size}", texts["batch"][1])
+    if charset == "ascii":
+        texts = {key: (formats.to_ascii(text), style) for key, (text, style) in texts.items()}
+    return tuple(_placed(texts[column.key][0], column, texts[column.key][1]) for column in COLUMNS)
+
+
+def palette_of_marks(marks: Sequence[Mark], palette: Palette) -> Style | None:
+    """The style of the first mark; None without any."""
+    if not marks:
+        return None
+    style: Style = getattr(palette, marks[0])
+    return style
+
+
+def order(rows: Iterable[ResultRow], key: Key, *, descending: bool) -> list[int]:
+    """Batch sizes in the order of a column's raw values; rows without a value come last either way."""
+
+    def value(row: ResultRow) -> float | str | None:
+        match key:
+            case "batch":
+                return row.batch_size
+            case "throughput":
+                return row.throughput
+            case "interval":
+                return _half_width(row)
+            case "p50":
+                return row.p50_ms
+            case "p99":
+                return row.p99_ms
+            case "per_item":
+                return row.ms_per_item
+            case "memory":
+                return row.memory_mb
+            case "state":
+                return row.state
+
+    known = sorted(rows, key=lambda row: row.batch_size)
+    present = [row for row in known if value(row) is not None]
+    missing = [row for row in known if value(row) is None]
+    present.sort(key=value, reverse=descending)  # type: ignore[arg-type]  # of one type within a column, None left out
+    return [row.batch_size for row in (*present, *missing)]
+
+
+def _half_width(row: ResultRow) -> float | None:
+    if not row.throughput or row.low is None or row.high is None:
+        return None
+    return (row.high - row.low) / 2 / row.throughput
+
+
+def _marked(row: ResultRow, palette: Palette) -> Style | None:
+    return palette.peak if "peak" in row.marks else None
+
+
+def _placed(text: str, column: Column, style: str | Style) -> Text:
+    """The text at its place in the column: words to the left, figures to the right; cut rather than moved."""
+    cut = text[-column.width :] if column.key == "batch" else text[: column.width]
+    placed = (
+        f"  {cut}"[: column.width].ljust(column.width) if column.key == "state" else cut.rjust(column.width)
+    )
+    return Text(placed, style=style, no_wrap=True, end="")
