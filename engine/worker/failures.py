@@ -54,13 +54,18 @@ def classify(exception: BaseException, *, hint: str = "") -> Failure:
     )
 
 
+def plain(text: str) -> str:
+    """The text as JSON can carry it: no subclass of str, and no lone surrogates (of file names that are not UTF-8)."""
+    return str(text).encode("utf-8", "replace").decode()
+
+
 def where(exception: BaseException) -> str:
     """ "file:line" of the deepest frame that is neither torch's, ours nor the standard library's; "" if there is none.
 
     The user's own files win over installed packages: a wrong call into a package is put right in the caller.
     """
     if isinstance(exception, SyntaxError) and exception.filename:
-        return f"{exception.filename}:{exception.lineno or 0}"
+        return plain(f"{exception.filename}:{exception.lineno or 0}")
     own, installed = "", ""
     for frame, line in traceback.walk_tb(exception.__traceback__):
         file = frame.f_code.co_filename
@@ -71,7 +76,7 @@ def where(exception: BaseException) -> str:
             installed = place
         elif not _below(file, _STANDARD_LIBRARY):
             own = place
-    return own or installed
+    return plain(own or installed)
 
 
 def forget(exception: BaseException) -> None:
@@ -133,8 +138,7 @@ def _text_of(exception: BaseException) -> str:
         text = str(exception)
     except Exception as error:  # noqa: BLE001 - the user's __str__ may raise anything; that is then said
         text = f"(its text cannot be shown: {type(error).__name__})"
-    # Lone surrogates (of file names that are not UTF-8) cannot be written as JSON.
-    return text.encode("utf-8", "replace").decode()
+    return plain(text)
 
 
 def _short(text: str, longest: int) -> str:

@@ -54,6 +54,11 @@ class Configured:
     plan: Plan
     compiled: torch.nn.Module | Callable[..., Any] | None = None
 
+    @property
+    def memory_is_known(self) -> bool:
+        """A preloaded allocator keeps memory in its own way, so that on the processor growth says too little."""
+        return self.device.synchronize is not None or self.plan.allocator in ("system", "keep")
+
     def make_inputs(self, count: int) -> Any:
         """Inputs of `count` items as they are before the timing: on the device, or ready to be sent when `transfer` is timed."""
         inputs = self.loaded.make_inputs(count)

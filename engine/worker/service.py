@@ -18,7 +18,7 @@ from engine.plan import Plan
 from engine.results import Block, Failure, Prepared
 from engine.worker import counters, device, memory, outputs
 from engine.worker.device import Device
-from engine.worker.failures import classify, forget, where
+from engine.worker.failures import classify, forget, plain, where
 from engine.worker.inbox import Inbox, StopRequested
 from engine.worker.laps import Lane, lane_of, run_lap
 from engine.worker.loop import SECOND, Calibration, Clock, Step, calibrate, time_block, time_once, warm_up
@@ -61,7 +61,7 @@ class Service:
         self._race: tuple[int, Any] | None = None
         self._lanes: dict[tuple[int, int, int], Lane] = {}
         self._last_lap: dict[int, Lane] = {}
-        self._load = counters.OtherLoad()
+        self._other_load = counters.OtherLoad()
 
     def run(self) -> None:
         """Answer commands until Bye."""
@@ -82,9 +82,12 @@ class Service:
         except BatchpeakError as error:
             reply = wire.FailedReply(
                 Failure(
-                    "error", error.title, error.message, where(error.__cause__) if error.__cause__ else ""
+                    "error",
+                    plain(error.title),
+                    plain(error.message),
+                    where(error.__cause__) if error.__cause__ else "",
                 ),
-                remedy=error.remedy,
+                remedy=plain(error.remedy),
                 usage=isinstance(error, UsageError),
             )
             forget(error)
@@ -133,17 +136,17 @@ class Service:
         gc.freeze()
         self._inbox.stop.check()
         return wire.ReadyReply(
-            name=loaded.name,
+            name=plain(loaded.name),
             parameters=loaded.parameters,
-            input=loaded.input,
-            unit=loaded.unit,
+            input=plain(loaded.input),
+            unit=plain(loaded.unit),
             load_s=(self._outside.clock() - begin) / SECOND,
-            description=loaded.description,
+            description=plain(loaded.description),
             threads=threads.count if loaded.ignored_threads else torch.get_num_threads(),
             device=chosen.name,
             timing=chosen.timing,
             input_mb_per_item=loaded.input_mb_per_item,
-            torch=torch.__version__,
+            torch=str(torch.__version__),
         )
 
     def _prepare(self, batch_size: int) -> wire.PreparedReply:
@@ -152,16 +155,7 @@ class Service:
         inputs = model.make_inputs(batch_size)
         stop.check()
         before = model.device.memory_before()
-        step = model.step(inputs, compiled=self._compiled)
-        try:
-            output, cold_ns = time_once(step, clock)
-        except Exception as error:
-            if not (self._compiled and is_compiler_failure(error)) or classify(error).kind == "oom":
-                raise
-            forget(error)
-            self._compiled = False
-            step = model.step(inputs, compiled=False)
-            output, cold_ns = time_once(step, clock)
+        step, output, cold_ns = self._cold_call(model, inputs)
         self._last_size = batch_size
         peak = model.device.memory_peak()
         items = outputs.item_count(output, batch_size)
@@ -183,13 +177,30 @@ class Service:
                 warmup_calls=warm.calls,
                 warmup_s=warm.elapsed_ns / SECOND,
                 group=calibration.group,
-                memory_mb=memory.growth_mb(before, peak),
+                memory_mb=memory.growth_mb(before, peak) if model.memory_is_known else None,
                 effective_batch_size=items,
                 finite=finite,
                 all_zero=all_zero,
                 compiled=None if model.compiled is None else self._compiled,
             )
         )
+
+    def _cold_call(self, model: Configured, inputs: Any) -> tuple[Step, object, int]:
+        """The first call: its step, what it returned, its ns. Falls back to eager for good when the compiler fails at it."""
+        step = model.step(inputs, compiled=self._compiled)
+        try:
+            output, cold_ns = time_once(step, self._outside.clock)
+        except Exception as error:
+            if not (self._compiled and is_compiler_failure(error)) or classify(error).kind == "oom":
+                raise
+            forget(error)
+        else:
+            return step, output, cold_ns
+        step = model.step(inputs, compiled=False)
+        output, cold_ns = time_once(step, self._outside.clock)
+        # Only now: where eager fails too it is the model's failure, of this size alone.
+        self._compiled = False
+        return step, output, cold_ns
 
     def _measure(self, command: wire.Measure) -> wire.BlockReply:
         self._ready()
@@ -202,11 +213,11 @@ class Service:
             size.step()
             self._last_size = command.batch_size
             self._inbox.stop.check()
-        self._load.begin()
+        self._other_load.begin()
         faults = counters.minor_faults()
         timed = time_block(size.step, size.calibration, self._outside.clock, self._inbox.stop)
         after = counters.minor_faults()
-        other_load = self._load.end()
+        other_load = self._other_load.end()
         calls, group = size.calibration.calls, size.calibration.group
         return wire.BlockReply(
             Block(
@@ -264,10 +275,14 @@ class Service:
         self._forget_race()
         self._last_size = None
         self._model = None
+        if old is not None and old.compiled is not None:
+            torch._dynamo.reset()  # noqa: SLF001 - documented; the compiled graphs hold the old model
         gc.unfreeze()
         gc.collect()
         if old is not None:
-            old.device.empty_cache()
+            chosen = old.device
+            del old
+            chosen.empty_cache()
 
     def _let_go_after_failure(self, command: wire.Command) -> None:
         """Nothing of a failed batch stays: memory held after a failure makes sizes fail that fitted before."""
