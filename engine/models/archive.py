@@ -6,6 +6,7 @@ import pickle
 import pickletools
 import re
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -46,8 +47,16 @@ def content_of(file: Path) -> Holds:
     )
 
 
-def traced_input(file: Path) -> tuple[TensorSpec, ...] | None:
-    """The shapes that a traced TorchScript file was traced with, without their batch dimension; None when it keeps none."""
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """The inputs that a model was traced with: one item of them, and their batch size."""
+
+    specs: tuple[TensorSpec, ...]
+    batch_size: int
+
+
+def traced_with(file: Path) -> Traced | None:
+    """What a traced TorchScript file was traced with; None when it keeps no inputs (a scripted one), or other than tensors."""
     with zipfile.ZipFile(file) as archive:
         names = [name for name in archive.namelist() if name.endswith("/traced_inputs.pkl")]
         if not names:
@@ -57,9 +66,12 @@ def traced_input(file: Path) -> tuple[TensorSpec, ...] | None:
                 found = _ShapeReader(stream).load()
             except (pickle.UnpicklingError, EOFError, AttributeError, IndexError, TypeError, ValueError):
                 return None
-    specs = _shapes_in(found)
+    tensors = found.get("forward") if isinstance(found, dict) else None
+    if not isinstance(tensors, list | tuple) or not tensors:
+        return None
+    specs = [_spec_of(tensor) for tensor in tensors]
     known = tuple(spec for spec in specs if spec is not None)
-    return known if known and len(known) == len(specs) else None
+    return Traced(known, tensors[0].shape[0]) if len(known) == len(specs) else None
 
 
 def broken(file: Path, why: str) -> ModelError:
@@ -139,6 +151,8 @@ class _ShapeReader(pickle.Unpickler):
             return _Tensor
         if (module, name) == ("collections", "OrderedDict"):
             return dict
+        if (module, name) == ("torch.jit._pickle", "restore_type_tag"):
+            return lambda value, _: value
         if module == "torch" and name.endswith("Storage"):
             return name
         raise pickle.UnpicklingError(f"{module}.{name} is not a tensor")
@@ -161,12 +175,8 @@ _DTYPES = {
 }
 
 
-def _shapes_in(found: Any) -> list[TensorSpec | None]:
-    if isinstance(found, dict):
-        return _shapes_in(list(found.values()))
-    if isinstance(found, list | tuple):
-        return [spec for part in found for spec in _shapes_in(part)]
-    if isinstance(found, _Tensor) and found.shape and found.storage in _DTYPES:
-        dtype = _DTYPES[found.storage]
-        return [TensorSpec(tuple(found.shape[1:]), dtype, below=2 if dtype.startswith("int") else None)]
-    return [None]
+def _spec_of(tensor: Any) -> TensorSpec | None:
+    if not isinstance(tensor, _Tensor) or not tensor.shape or tensor.storage not in _DTYPES:
+        return None
+    dtype = _DTYPES[tensor.storage]
+    return TensorSpec(tuple(tensor.shape[1:]), dtype, below=2 if dtype.startswith("int") else None)

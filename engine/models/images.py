@@ -33,19 +33,18 @@ class ImageLook:
 
 def check_folder(folder: str) -> None:
     """Raises UsageError when the folder has no image files, or Pillow is not installed."""
+    if not files(folder):
+        raise UsageError(
+            f"{folder} has no image files ({', '.join(sorted(SUFFIXES))}).",
+            argument=_ARGUMENT,
+            title="no images there",
+        )
     if importlib.util.find_spec("PIL") is None:
         raise UsageError(
             "reading image files needs Pillow, which is not installed.",
             argument=_ARGUMENT,
             title="Pillow is missing",
             remedy="Install it with: pip install pillow",
-        )
-    found = files(folder)
-    if not found:
-        raise UsageError(
-            f"{folder} has no image files ({', '.join(sorted(SUFFIXES))}).",
-            argument=_ARGUMENT,
-            title="no images there",
         )
 
 

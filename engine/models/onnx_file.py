@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -127,5 +128,6 @@ def _unloadable(file: Path, error: Exception) -> ModelError:
 
 
 def _tail(words: str) -> str:
-    # The runtime's text begins with its own source file and line; the path that it looked for is at the end.
-    return words.rpartition("Error: ")[2].partition(" ")[2] if "Error: " in words else words
+    # The runtime's text begins with its own source file and line; the path that it looked for is quoted at the end.
+    quoted = re.findall(r'"([^"]+)"', words)
+    return f"{quoted[-1]}." if quoted else words

@@ -169,6 +169,8 @@ def _unknown(named: str) -> ModelError:
     near = difflib.get_close_matches(named.lower(), [BUILT_IN_MODEL], n=1, cutoff=0.5)
     if near:
         remedy = f"Did you mean {near[0]}?"
+    elif ("/" in named or "\\" in named) and PurePath(named).suffix:
+        remedy = f"Files of a model end in {', '.join(FORMATS)}, or are Python code: file.py:name."
     elif "/" in named or "\\" in named:
         remedy = f"A folder of a transformers model is named hf:{named}; else expected one of: {FORMS}."
     elif re.fullmatch(r"[\w.\-]+", named):

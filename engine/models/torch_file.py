@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,7 @@ from engine.models.exported import load_exported
 from engine.models.feeding import asked_for, feed, loaded
 from engine.models.python_source import feed_of
 from engine.models.source import LoadedModel
-from engine.models.weights import parameter_count
 from engine.plan import Plan
-
-_TRACED = "A traced model may take only the batch size that it was traced with."
 
 
 def load(file: Path, plan: Plan, device: str) -> LoadedModel:
@@ -44,19 +42,18 @@ def _script(file: Path, plan: Plan) -> LoadedModel:
             f"{file} is TorchScript that this torch ({torch.__version__}) cannot load: {usercode.in_words(error)}.",
         ) from error
     module.eval()
-    specs = asked_for(plan) or archive.traced_input(file)
+    traced = archive.traced_with(file)
+    specs = asked_for(plan) or (traced.specs if traced else None)
     if specs is None:
         names, text = _script_inputs(module)
         raise signature.unknown_inputs(file.name, text, names)
     fed = feed(specs, plan)
-    return loaded(
-        file.name,
-        module,
-        fed,
-        "TorchScript",
-        parameters=parameter_count(module) or None,
-        batch_hint=_TRACED,
+    hint = (
+        f"The model was traced with batch size {traced.batch_size} and may take no other." if traced else ""
     )
+    made = loaded(file.name, module, fed, "TorchScript", batch_hint=hint)
+    # A frozen program keeps its weights as constants: how many it has, it does not tell.
+    return replace(made, parameters=made.parameters or None)
 
 
 def _script_inputs(module: nn.Module) -> tuple[list[str], str]:
@@ -72,7 +69,10 @@ def _pickled_module(file: Path, plan: Plan) -> LoadedModel:
     try:
         with usercode.running(
             f"{file.name}, while it was loaded,",
-            remedy="The code that the module was saved with must be importable: run from its folder, or set PYTHONPATH.",
+            remedy=(
+                "The classes that it was saved with must be importable under the same names: run from their folder, "
+                "or set PYTHONPATH. A class of a script that was run itself (__main__) must be saved again from a module."
+            ),
         ):
             found = torch.load(file, map_location="cpu", weights_only=False)
     except ModelError as error:
