@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 import time
@@ -17,7 +18,7 @@ from textual.command import Provider
 from textual.screen import Screen
 from textual.signal import Signal
 
-from engine.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_NOTHING_MEASURED, BatchpeakError
+from engine.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_NOTHING_MEASURED, BatchpeakError, UsageError
 from engine.plan import Plan
 from tui import formats, theming
 from tui.commands import KeyCommands
@@ -84,7 +85,17 @@ class BatchpeakApp(App[int], inherit_bindings=False):
         self.runner = Runner(
             self.post_message, session_factory=session_factory, open_file=file_in(save_dir), now=now
         )
-        self.runs = Runs(plan, self.runner, save=save, now=now, tell=self._tell, ended=self._ended)
+        self.runs = Runs(
+            plan,
+            self.runner,
+            save=save,
+            now=now,
+            tell=self._tell,
+            ended=self._ended,
+            unsaved=lambda error: self.warn(
+                f"{error.message} Measuring goes on without saving.", error.title
+            ),
+        )
         self._suspension_paused = False
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -113,9 +124,13 @@ class BatchpeakApp(App[int], inherit_bindings=False):
         self.app_suspend_signal.subscribe(self, self._suspended, immediate=True)
         self.app_resume_signal.subscribe(self, self._resumed)
         for problem in self.themes.problems:
-            self.notify(self.safe(str(problem)), title="a theme cannot be used", severity="warning", markup=False)
+            self.warn(str(problem), "a theme cannot be used")
         # The first frame before anything else: what the runner imports would delay it.
         self.call_after_refresh(self.runs.start, self.runs.sweep.plan)
+
+    def warn(self, message: str, title: str) -> None:
+        """Tell something that goes away by itself; it is never the only place where it can be read."""
+        self.notify(self.safe(message), title=self.safe(title), severity="warning", markup=False)
 
     # Runs
 
@@ -217,17 +232,21 @@ def run(
     plain: bool = False,
     mouse: bool = True,
 ) -> int:
-    """Show the interface until the person leaves it. Returns the exit code; the measuring process is gone by then."""
+    """Show the interface until the person leaves it. Returns the exit code; the measuring process is gone by then.
+
+    Raises UsageError when there is no terminal to show it on.
+    """
     if os.environ.get("NO_COLOR") == "":
         del os.environ["NO_COLOR"]  # empty means colours; Textual only looks at whether it is set
-    size = os.get_terminal_size(sys.stderr.fileno())
-    streams = (sys.stdin, sys.stdout, sys.stderr)
+    terminal = look(os.environ, (sys.stdin, sys.stdout, sys.stderr), shutil.get_terminal_size(), plain=plain)
+    if not terminal.can_draw:
+        raise UsageError(terminal.why_not(), argument="the interface", remedy="`batchpeak sweep` needs none.")
     app = BatchpeakApp(
         plan,
         session_factory=session_factory,
         save=save,
         save_dir=save_dir,
-        terminal=look(os.environ, streams, (size.columns, size.lines), plain=plain),
+        terminal=terminal,
     )
     try:
         code = app.run(mouse=mouse)

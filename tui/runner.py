@@ -37,7 +37,7 @@ _AT_ONCE = (events.RunStarted, events.ModelReady, events.RaceFinished, events.Ru
 _BRISK = (events.Status, events.RaceProgress, events.Verdict, events.Warning)
 
 
-Sink = Callable[[events.AnyEvent], object]
+Sink = Callable[[events.AnyEvent], None]
 """Takes every event before the interface does."""
 
 

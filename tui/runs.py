@@ -7,10 +7,11 @@ from functools import partial
 
 import msgspec
 
+from engine.errors import BatchpeakError
 from engine.plan import Plan
 from engine.results import Measurement
 from tui.runner import Request, Runner
-from tui.state import NOTHING, Change, Changed, Ended, RunView
+from tui.state import NOTHING, Change, Changed, Ended, RunView, Saving
 
 TICK_S = 1.0
 """Between two looks at the clock while a run goes and nothing is heard of it."""
@@ -28,6 +29,7 @@ class Runs:
         now: Callable[[], float],
         tell: Callable[[Changed], object],
         ended: Callable[[RunView], object],
+        unsaved: Callable[[BatchpeakError], object],
     ) -> None:
         self.sweep = RunView(plan)
         self.race = RunView(msgspec.structs.replace(plan, kind="race"))
@@ -37,7 +39,8 @@ class Runs:
         self._now = now
         self._tell = tell
         self._ended = ended
-        self._serial = 0
+        self._unsaved = unsaved
+        self.serial = 0
         self._next: Callable[[], None] | None = None
         self._heard_at = 0.0
 
@@ -52,9 +55,9 @@ class Runs:
             self._next = partial(self.start, plan, tuple(prior))
             return
         self.active = self.race if plan.kind == "race" else self.sweep
-        self._serial += 1
-        self._tell(Changed(self.active, self.active.begin(plan, self._serial, self._now())))
-        self.runner.start(Request(self._serial, plan, tuple(prior), save=self._save))
+        self.serial += 1
+        self._tell(Changed(self.active, self.active.begin(plan, self.serial, self._now())))
+        self.runner.start(Request(self.serial, plan, tuple(prior), save=self._save))
 
     def cancel(self) -> None:
         """Ask the run to end, and nothing to follow it. What it measured is kept."""
@@ -75,6 +78,8 @@ class Runs:
         change, over = NOTHING, False
         for delivery in self.runner.take():
             change |= self.active.take(delivery, now)
+            if isinstance(delivery, Saving) and delivery.error is not None:
+                self._unsaved(delivery.error)
             over = over or (isinstance(delivery, Ended) and delivery.serial == self.active.serial)
         if change:
             self._tell(Changed(self.active, change))

@@ -12,7 +12,7 @@ from engine import events
 from engine.errors import BatchpeakError
 from engine.plan import Plan
 from engine.record import RunRecord
-from engine.results import Measurement
+from engine.results import Measurement, State
 
 Phase = Literal["empty", "starting", "measuring", "paused", "cancelling", "finished", "failed"]
 
@@ -173,10 +173,7 @@ class RunView:
             return "empty"
         if self.ended:
             finished = self.record.finished
-            if finished is None:
-                lost = not self.cancel_asked
-            else:
-                lost = finished.reason in ("failed", "worker-lost")
+            lost = not self.cancel_asked if finished is None else finished.reason in ("failed", "worker-lost")
             return "failed" if self.error or lost else "finished"
         if self.cancel_asked:
             return "cancelling"
@@ -190,6 +187,11 @@ class RunView:
     @property
     def busy(self) -> bool:
         return not self.ended
+
+    @property
+    def unit(self) -> str:
+        """What the throughput counts, e.g. "images/s"."""
+        return self.record.model.unit if self.record.model is not None else "images/s"
 
     @property
     def failure(self) -> BatchpeakError | None:
@@ -208,12 +210,13 @@ class RunView:
         return (self._ended_at if self.ended else now) - self.began_at
 
     def points(self) -> tuple[events.Point, ...]:
-        """A row for every size: as measured, or waiting when it is in the plan and nothing came yet. Ascending."""
+        """A row for every size: as measured, or without figures when it is in the plan and nothing came. Ascending."""
         known = self.record.points
         run = self.record.id or ""
+        state: State = "cancelled" if self.serial and self.ended else "measuring"
         listed = self.plan.batch_sizes if self.plan.kind == "sweep" else ()
         waiting = {
-            size: events.Point(run=run, t=0.0, batch_size=size, state="measuring")
+            size: events.Point(run=run, t=0.0, batch_size=size, state=state)
             for size in listed
             if size not in known
         }
@@ -287,7 +290,7 @@ class RunView:
             [known for _, known in sorted(record.measurements.items())],
             plan=self.plan,
             host=started.host,
-            unit=record.model.unit if record.model else "images/s",
+            unit=self.unit,
         )
         last = record.verdict.t if record.verdict else 0.0
         record.verdict = judgement.event(run=started.run, t=last)

@@ -83,9 +83,7 @@ class ScriptedSession:
         raise TimeoutError("the test never opened a gate")
 
     @staticmethod
-    def _told(
-        sink: Callable[[events.AnyEvent], object] | None, event: events.AnyEvent
-    ) -> events.AnyEvent:
+    def _told(sink: Callable[[events.AnyEvent], object] | None, event: events.AnyEvent) -> events.AnyEvent:
         if sink is not None:
             sink(event)
         return event

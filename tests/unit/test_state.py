@@ -96,7 +96,8 @@ def test_the_clock_stands_still_when_the_run_is_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"), [(-1.0, "0:00"), (0.0, "0:00"), (59.9, "0:59"), (61.0, "1:01"), (3_725.0, "1:02:05")]
+    ("seconds", "shown"),
+    [(-1.0, "0:00"), (0.0, "0:00"), (59.9, "0:59"), (61.0, "1:01"), (3_725.0, "1:02:05")],
 )
 def test_clocks_are_minutes_and_seconds(seconds: float, shown: str) -> None:
     assert clock(seconds) == shown
@@ -136,7 +137,10 @@ def test_a_failed_run_says_why_and_what_to_do() -> None:
         view,
         scripted.started(PLAN, "a"),
         scripted.finished(
-            "a", "failed", error=events.ErrorText("the model cannot be loaded", "no file x.py."), remedy="Check it."
+            "a",
+            "failed",
+            error=events.ErrorText("the model cannot be loaded", "no file x.py."),
+            remedy="Check it.",
         ),
     )
     view.take(Ended(1), 105.0)
@@ -151,7 +155,7 @@ def test_a_failure_keeps_the_rows_that_were_measured() -> None:
     fold(view, scripted.started(PLAN, "a"), scripted.ready("a"), scripted.point("a", 8))
     view.take(Ended(1, WorkerLostError("killed by the system.")), 105.0)
     assert view.phase == "failed"
-    assert [row.state for row in view.points()] == ["measuring", "stable", "measuring"]
+    assert [row.state for row in view.points()] == ["cancelled", "stable", "cancelled"]
 
 
 def test_a_completed_run_has_no_failure() -> None:
@@ -199,7 +203,9 @@ def test_nothing_is_kept_of_sizes_that_failed() -> None:
     assert sizes(measured_view().unchanged(PLAN)) == [1, 8]
 
 
-@pytest.mark.parametrize("change", [{"threads": 1}, {"dtype": "bfloat16"}, {"allocator": "keep"}, {"model": "x.py"}])
+@pytest.mark.parametrize(
+    "change", [{"threads": 1}, {"dtype": "bfloat16"}, {"allocator": "keep"}, {"model": "x.py"}]
+)
 def test_nothing_is_kept_when_what_changes_figures_changed(change: dict[str, object]) -> None:
     assert measured_view().unchanged(msgspec.structs.replace(PLAN, **change)) == ()
 

@@ -34,7 +34,9 @@ class Addition:
     reason: str
 
 
-def additions(sizes: Sequence[int], suggested: Sequence[Suggestion], peak: int | None) -> tuple[Addition, ...]:
+def additions(
+    sizes: Sequence[int], suggested: Sequence[Suggestion], peak: int | None
+) -> tuple[Addition, ...]:
     """What could be added to a list: what the verdict suggests, between the sizes around the peak, beyond the end."""
     have = set(sizes)
     offers: list[Addition] = []
@@ -46,7 +48,7 @@ def additions(sizes: Sequence[int], suggested: Sequence[Suggestion], peak: int |
     around = ordered.index(peak) if peak in have and peak is not None else len(ordered) - 1
     pairs = [(around - 1, around), (around, around + 1)]
     for low, high in pairs:
-        if 0 <= low and high < len(ordered):
+        if low >= 0 and high < len(ordered):
             between = tuple(size for size in _between(ordered[low], ordered[high]) if size not in have)
             if between:
                 offers.append(Addition(between, f"between {ordered[low]:,} and {ordered[high]:,}"))
@@ -94,11 +96,12 @@ class EditList(Dialog[Edited]):
         yield Input(format_batch_sizes(self._sizes), id="sizes", select_on_focus=False, compact=True)
         yield Static(id="sizes-check")
         if self._kept:
-            yield Checkbox(
-                Text("keep the rows that did not change"), value=True, id="keep", compact=True
-            )
+            yield Checkbox(Text("keep the rows that did not change"), value=True, id="keep", compact=True)
         options = [
-            Option(Text(f"add {format_batch_sizes(offer.sizes)}  ({offer.reason})", no_wrap=True), id=f"add-{index}")
+            Option(
+                Text(f"add {format_batch_sizes(offer.sizes)}  ({offer.reason})", no_wrap=True),
+                id=f"add-{index}",
+            )
             for index, offer in enumerate(self._offers)
         ]
         options += [

@@ -27,7 +27,7 @@ def curve_points(points: Iterable[events.Point]) -> tuple[CurvePoint, ...]:
 
 def curves_of(view: RunView) -> Curves:
     """The run's curves, its marks and its limit, and the run before behind."""
-    verdict, record = view.record.verdict, view.record
+    verdict = view.record.verdict
     previous = view.previous.points if view.previous is not None else {}
     return Curves(
         points=curve_points(view.points()),
@@ -35,6 +35,6 @@ def curves_of(view: RunView) -> Curves:
         peak=verdict.peak if verdict is not None else None,
         knee=verdict.knee if verdict is not None else None,
         limit_ms=view.plan.limit_ms,
-        unit=record.model.unit if record.model is not None else "images/s",
+        unit=view.unit,
         empty="nothing could be measured" if view.phase == "failed" else "no figures yet",
     )

@@ -43,12 +43,14 @@ class Help(Dialog[None]):
 
     def __init__(self, bindings: Iterable[ActiveBinding]) -> None:
         super().__init__()
-        self._bindings = [active.binding for active in bindings if active.binding.id and active.binding.tooltip]
+        self._listed = [active.binding for active in bindings if active.binding.id and active.binding.tooltip]
 
     def body(self) -> Iterable[Widget]:
         keys: dict[str, tuple[list[str], str]] = {}
-        for binding in self._bindings:
-            keys.setdefault(binding.id or "", ([], binding.tooltip))[0].append(self.app.get_key_display(binding))
+        for binding in self._listed:
+            keys.setdefault(binding.id or "", ([], binding.tooltip))[0].append(
+                self.app.get_key_display(binding)
+            )
         yield Static(_columns([(", ".join(shown), told) for shown, told in keys.values()]), id="help-keys")
         yield Static(_columns(WORDS), id="help-words")
 

@@ -50,7 +50,10 @@ class KeyLine(Widget):
         key_style = self.get_visual_style("key-line--key").rich_style
         entries = list(self._keys)
         last = [entry for entry in entries if entry[2] in ("help", "quit")]
-        while entries and sum(len(shown) + len(word) + 1 + len(_GAP) for _, shown, word in entries) > self.size.width:
+        while (
+            entries
+            and sum(len(shown) + len(word) + 1 + len(_GAP) for _, shown, word in entries) > self.size.width
+        ):
             droppable = [entry for entry in entries if entry not in last]
             if not droppable:
                 break

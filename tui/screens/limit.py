@@ -35,10 +35,14 @@ class LimitDialog(Dialog[LimitAsked]):
         self._percentile = percentile
 
     def body(self) -> Iterable[Widget]:
-        yield Static(Text("The calls must stay under this time. Leave it empty for no limit."), classes="hint")
+        yield Static(
+            Text("The calls must stay under this time. Leave it empty for no limit."), classes="hint"
+        )
         with Horizontal(classes="field"):
             yield Label("limit")
-            yield Input("" if self._ms is None else f"{self._ms:g}ms", placeholder="20ms", id="ms", compact=True)
+            yield Input(
+                "" if self._ms is None else f"{self._ms:g}ms", placeholder="20ms", id="ms", compact=True
+            )
         with Horizontal(classes="field"):
             yield Label("percentile")
             yield Input(f"p{self._percentile}", placeholder="p99", id="percentile", compact=True)
@@ -62,13 +66,13 @@ class LimitDialog(Dialog[LimitAsked]):
         typed = self.query_one("#ms", Input).value
         try:
             ms = parse_limit_ms(typed, argument="the limit") if typed.strip() else None
-            percentile = parse_percentile(self.query_one("#percentile", Input).value, argument="the percentile")
+            percentile = parse_percentile(
+                self.query_one("#percentile", Input).value, argument="the percentile"
+            )
         except UsageError as error:
             line.update(Text(error.message))
             line.set_class(True, "-bad")
             return None
-        line.update(
-            Text("no limit" if ms is None else f"p{percentile} of the calls at most {ms:g} ms")
-        )
+        line.update(Text("no limit" if ms is None else f"p{percentile} of the calls at most {ms:g} ms"))
         line.set_class(False, "-bad")
         return LimitAsked(ms, percentile)

@@ -79,7 +79,11 @@ class RaceScreen(RunScreen):
     def draw_figures(self, change: Change) -> None:
         view = self.view
         self.query_one(Header).show(view.plan, view.record)
-        self._say("#race-title", race_title(view.plan.images, min(view.plan.lane_batch_size, view.plan.images)), "bold")
+        self._say(
+            "#race-title",
+            race_title(view.plan.images, min(view.plan.lane_batch_size, view.plan.images)),
+            "bold",
+        )
         if change.restarted:
             self._stop_replay()
         result = self.query_one("#race-result", Static)
@@ -98,8 +102,7 @@ class RaceScreen(RunScreen):
         self.draw_status()
 
     def _unit_word(self) -> str:
-        model = self.view.record.model
-        return (model.unit if model else "images/s").partition("/")[0].removesuffix("s")
+        return self.view.unit.partition("/")[0].removesuffix("s")
 
     def _advice(self) -> str:
         view = self.view
@@ -219,7 +222,11 @@ def result_text(race: events.RaceFinished, item: str) -> Text:
     text.append("\nspeed-up ")
     text.append(formats.speedup(race.speedup, race.speedup_low, race.speedup_high), "bold")
     interval = formats.span(race.speedup_low, race.speedup_high)
-    text.append(f"  ({interval}, 95 % interval, {race.rounds} rounds)" if interval else "  (too few rounds for an interval)")
+    text.append(
+        f"  ({interval}, 95 % interval, {race.rounds} rounds)"
+        if interval
+        else "  (too few rounds for an interval)"
+    )
     agreed = {True: "yes", False: "NO", None: "not known"}[race.outputs_agree]
     text.append(f"\nsame answers: {agreed}")
     if race.agreement:

@@ -84,4 +84,6 @@ class RunScreen(Screen[None]):
         self.set_class(height < 17, "-low")
         for line in self.query("#too-small"):
             if isinstance(line, Static):
-                line.update(Text(f"{self.app.title} needs {least_width}x{least_height}, this is {width}x{height}"))
+                line.update(
+                    Text(f"{self.app.title} needs {least_width}x{least_height}, this is {width}x{height}")
+                )

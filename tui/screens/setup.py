@@ -56,7 +56,9 @@ class Setup(Dialog[Plan]):
         Binding("up", "previous", "before", id="setup.previous", show=False, tooltip="The field before"),
     ]
 
-    def __init__(self, plan: Plan, machine: Machine, ask_devices: Callable[[], list[host.Device]] | None) -> None:
+    def __init__(
+        self, plan: Plan, machine: Machine, ask_devices: Callable[[], list[host.Device]] | None
+    ) -> None:
         super().__init__()
         self._plan = plan
         self._machine = machine
@@ -78,7 +80,8 @@ class Setup(Dialog[Plan]):
         )
         yield _field("device", Choice(self._machine.devices, plan.device, id="device"))
         yield _field(
-            "threads", Input(threads, placeholder=f"{cores}, as many as are usable", id="threads", compact=True)
+            "threads",
+            Input(threads, placeholder=f"{cores}, as many as are usable", id="threads", compact=True),
         )
         yield _field("dtype", Choice(get_args(Dtype), plan.dtype, id="dtype"))
         yield _field("layout", Choice(LAYOUTS, LAYOUTS[plan.channels_last], id="layout"))

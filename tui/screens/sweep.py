@@ -9,11 +9,10 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.widgets import DataTable, Static
+from textual.widgets import Static
 
 from engine import host
 from engine.plan import Plan
-from tui import formats
 from tui.screens.detail import DetailPane, detail_text
 from tui.screens.edit_list import Edited, EditList, additions
 from tui.screens.figures import curves_of
@@ -27,6 +26,7 @@ from tui.screens.take_away import TakeAway
 from tui.screens.why import Why
 from tui.state import Change, RunView
 from tui.widgets.curve_chart import CurveChart
+from tui.widgets.result_rows import result_rows
 from tui.widgets.results_table import ResultsTable
 
 LONGER = 4.0
@@ -88,7 +88,7 @@ class SweepScreen(RunScreen):
         if change.model or change.restarted:
             self.query_one(Header).show(view.plan, view.record)
         if change.rows or change.verdict or change.restarted or change.model:
-            self.query_one(ResultsTable).show(view.points(), view.record.verdict)
+            self.query_one(ResultsTable).show(result_rows(view.points(), view.record.verdict), view.unit)
             self.query_one(CurveChart).show(curves_of(view))
         self._draw_detail()
 
@@ -103,7 +103,7 @@ class SweepScreen(RunScreen):
             detail_text(
                 point,
                 record.measurements.get(point.batch_size),
-                record.model.unit if record.model else "images/s",
+                self.view.unit,
                 max(16, pane.size.width - 3),
                 self.owner.palette,
                 self.owner.terminal.charset,
@@ -119,10 +119,6 @@ class SweepScreen(RunScreen):
 
     def on_data_table_row_highlighted(self) -> None:
         self._draw_detail()
-
-    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        event.stop()
-        self.action_detail()
 
     # What is possible now
 
@@ -159,7 +155,9 @@ class SweepScreen(RunScreen):
         dialog = EditList(
             sizes,
             recent=self.owner.settings.recent_lists,
-            offers=additions(sizes, verdict.suggestions if verdict else (), verdict.peak if verdict else None),
+            offers=additions(
+                sizes, verdict.suggestions if verdict else (), verdict.peak if verdict else None
+            ),
             kept=len(view.unchanged(self._sweep_of(sizes))),
         )
         self.app.push_screen(dialog, self._edited)
@@ -239,7 +237,9 @@ class SweepScreen(RunScreen):
     def _suggested(self) -> tuple[int, ...]:
         verdict = self.view.record.verdict
         known = {point.batch_size for point in self.view.points()}
-        return tuple(s.batch_size for s in verdict.suggestions if s.batch_size not in known) if verdict else ()
+        return (
+            tuple(s.batch_size for s in verdict.suggestions if s.batch_size not in known) if verdict else ()
+        )
 
     def action_add(self) -> None:
         sizes = tuple(sorted({*(point.batch_size for point in self.view.points()), *self._suggested()}))

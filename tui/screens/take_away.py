@@ -18,7 +18,7 @@ from engine.record import RunRecord
 from tui.screens.dialog import Dialog
 from tui.terminal import safe_text
 
-FORMATS = {"md": "Markdown table", "csv": "CSV", "json": "JSON", "html": "HTML report"}
+NAMES = {"md": "Markdown table", "csv": "CSV", "json": "JSON"}
 ON_CLIPBOARD = frozenset({"md", "csv"})
 
 
@@ -32,7 +32,7 @@ def write_beside(folders: Iterable[Path], name: str, suffix: str, content: str) 
         for number in range(1, 1000):
             path = folder / (f"{name}.{suffix}" if number == 1 else f"{name}-{number}.{suffix}")
             try:
-                with path.open("x", encoding="utf-8") as file:
+                with path.open("x", encoding="utf-8", newline="") as file:
                     file.write(content)
             except FileExistsError:
                 continue
@@ -40,7 +40,9 @@ def write_beside(folders: Iterable[Path], name: str, suffix: str, content: str) 
                 reason = f"{error.strerror or type(error).__name__}: {folder}"
                 break
             return path
-    raise StoreError(f"{reason}.", title="the table cannot be written", remedy="Start in a folder of your own.")
+    raise StoreError(
+        f"{reason}.", title="the table cannot be written", remedy="Start in a folder of your own."
+    )
 
 
 class TakeAway(Dialog[None]):
@@ -55,7 +57,7 @@ class TakeAway(Dialog[None]):
 
     def body(self) -> Iterable[Widget]:
         options = []
-        for suffix, name in FORMATS.items():
+        for suffix, name in NAMES.items():
             where = "clipboard and file" if suffix in ON_CLIPBOARD else "file"
             options.append(Option(Text(f"{name:<16}{where}"), id=suffix))
         yield OptionList(*options, id="choices", markup=False, compact=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Iterable
 from typing import ClassVar
@@ -24,7 +25,7 @@ def remedied(plan: Plan, diagnosis: Diagnosis | None) -> Plan | None:
     if diagnosis is None or not diagnosis.command:
         return None
     words = shlex.split(diagnosis.command)
-    options = dict(zip(words, words[1:], strict=False))
+    options = dict(itertools.pairwise(words))
     changed = plan
     if "--allocator" in options:
         changed = msgspec.structs.replace(changed, allocator=options["--allocator"])
