@@ -10,17 +10,50 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 from operator import mul
-from statistics import NormalDist
 from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.distributions import (
+    binomial_tail_at_least,
+    binomial_tail_at_most,
+    chi_squared_quantile,
+    t_quantile,
+)
 from engine.events import Latency
 from engine.results import Block
+
+__all__ = [
+    "CONFIDENCE",
+    "MIN_BLOCKS",
+    "MIN_CALLS_FOR_PERCENTILE",
+    "Drift",
+    "Floats",
+    "Interval",
+    "LimitSays",
+    "Outliers",
+    "binomial_tail_at_least",
+    "binomial_tail_at_most",
+    "call_times",
+    "calls_needed",
+    "drift",
+    "interval_of_times",
+    "latency_percentiles",
+    "limit_says",
+    "limit_verdict",
+    "luck_factor",
+    "mean_throughput",
+    "outliers",
+    "percentile",
+    "ratio_interval",
+    "settled",
+    "t_quantile",
+    "throughput_estimate",
+    "throughput_interval",
+]
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")
@@ -36,7 +69,6 @@ MIN_CALLS_FOR_PERCENTILE = 8
 _TRIM = 0.2
 _LARGEST_AUTOCORRELATION = 0.8
 _MOST_CALLS_FORETOLD = 10_000_000
-_NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +169,14 @@ def settled(blocks: Sequence[Block], precision: float) -> bool:
     return interval is not None and interval.relative_half_width <= precision
 
 
-@lru_cache(maxsize=4096)
 def luck_factor(freedom: int, confidence: float = LUCK_GUARD) -> float:
     """Upper confidence bound of a standard error as a multiple of its estimate: sqrt(df / chi-squared quantile).
 
     A measurement that stops when its interval is narrow stops by preference when its blocks happened to agree; the
     interval is then too narrow by about as much as such luck reaches. This factor takes that back: 1.7 at 3 degrees of
-    freedom, 1.2 at 17, 1.06 at 100. The quantile is Wilson and Hilferty's cube (1931).
+    freedom, 1.2 at 17, 1.07 at 100.
     """
-    z = _NORMAL.inv_cdf(1.0 - confidence)
-    spread = 2.0 / (9.0 * freedom)
-    return float((1.0 - spread + z * math.sqrt(spread)) ** -1.5)
+    return math.sqrt(freedom / chi_squared_quantile(1.0 - confidence, freedom))
 
 
 def _seconds_per_item(blocks: Sequence[Block]) -> list[float]:
@@ -345,42 +374,6 @@ def _more_calls(calls: int, over: int, share: float) -> int | None:
     return high - calls
 
 
-def binomial_tail_at_most(k: int, n: int, p: float) -> float:
-    """P(X <= k) for X binomial(n, p), exact; summed from the largest term outward, so small tails keep their digits."""
-    if k < 0:
-        return 0.0
-    if k >= n:
-        return 1.0
-    if not 0.0 < p < 1.0:
-        return 1.0 if p <= 0.0 else 0.0
-    if k > n * p:
-        return 1.0 - _tail_above(n - k - 1, n, 1.0 - p)
-    return _tail_above(k, n, p)
-
-
-def binomial_tail_at_least(k: int, n: int, p: float) -> float:
-    """P(X >= k) for X binomial(n, p), exact."""
-    return binomial_tail_at_most(n - k, n, 1.0 - p)
-
-
-def _tail_above(k: int, n: int, p: float) -> float:
-    """P(X <= k) for k at or below the mean (or just beside it): terms shrink from k downward."""
-    term = math.exp(
-        math.lgamma(n + 1)
-        - math.lgamma(k + 1)
-        - math.lgamma(n - k + 1)
-        + k * math.log(p)
-        + (n - k) * math.log1p(-p)
-    )
-    total, odds = term, (1.0 - p) / p
-    for j in range(k, 0, -1):
-        term *= j / (n - j + 1) * odds
-        total += term
-        if term < total * 1e-17:
-            break
-    return min(total, 1.0)
-
-
 # --- outliers and drift -----------------------------------------------------------------------------------------
 
 
@@ -451,52 +444,3 @@ def _clipped(values: Floats) -> Floats:
     centre = float(np.median(values))
     spread = 1.4826 * float(np.median(np.abs(values - centre)))
     return np.clip(values, centre - 4.0 * spread, centre + 4.0 * spread)
-
-
-# --- the t distribution -----------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=8192)
-def t_quantile(p: float, freedom: int) -> float:
-    """Quantile of Student's t for a whole number of degrees of freedom, 0 < p < 1, to about 1e-9.
-
-    Up to 200 degrees the exact distribution (Abramowitz and Stegun 26.7.3 and 26.7.4) is inverted by bisection; above,
-    their expansion around the normal quantile (26.7.5).
-    """
-    if not 0.0 < p < 1.0 or freedom < 1:
-        raise ValueError(f"no t quantile for p = {p} and {freedom} degrees of freedom")
-    if p < 0.5:
-        return -t_quantile(1.0 - p, freedom)
-    if freedom > 200:
-        return _t_expansion(_NORMAL.inv_cdf(p), freedom)
-    low, high = 0.0, 1.0
-    while _t_cdf(high, freedom) < p:
-        high *= 2.0
-    for _ in range(200):
-        middle = (low + high) / 2.0
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if _t_cdf(middle, freedom) < p else (low, middle)
-    return high
-
-
-def _t_cdf(t: float, freedom: int) -> float:
-    """P(T <= t) for t >= 0, as a finite sum of powers of cos(theta) with theta = atan(t / sqrt(df))."""
-    theta = math.atan(t / math.sqrt(freedom))
-    cos, sin = math.cos(theta), math.sin(theta)
-    odd = freedom % 2 == 1
-    term = total = cos if odd else 1.0
-    for k in range(3 if odd else 2, freedom - 1, 2):
-        term *= cos * cos * (k - 1) / k
-        total += term
-    if odd:
-        inside = theta if freedom == 1 else theta + sin * total
-        return 0.5 + inside / math.pi
-    return 0.5 + sin * total / 2.0
-
-
-def _t_expansion(x: float, freedom: int) -> float:
-    g1 = (x**3 + x) / 4.0
-    g2 = (5.0 * x**5 + 16.0 * x**3 + 3.0 * x) / 96.0
-    g3 = (3.0 * x**7 + 19.0 * x**5 + 17.0 * x**3 - 15.0 * x) / 384.0
-    return x + g1 / freedom + g2 / freedom**2 + g3 / freedom**3
