@@ -70,18 +70,20 @@ def _of_run(known: Sequence[Measurement], field: Field, peak: int) -> Standing:
     others = [size for size in field.sizes if size != peak]
     if not others:
         return Standing(peak=peak, knee=peak, kind=_kind(known, field, peak, ()), field=field)
-    alpha = (1.0 - CONFIDENCE) / len(others)
+    # Half of the error for telling who loses at all, half for how far those that do not may be above the peak.
+    error = (1.0 - CONFIDENCE) / 2.0
     ties = tuple(
         size
         for size in others
-        if field.highest(size, peak, alpha / 2.0) >= 0.0 or field.difference(size, peak) >= TIE
+        if field.highest(size, peak, error / len(others)) >= 0.0 or field.difference(size, peak) >= TIE
     )
     return Standing(
         peak=peak,
         ties=ties,
         knee=knee_of(field, peak),
         kind=_kind(known, field, peak, ties),
-        certain=all(field.highest(size, peak, alpha) <= -TIE for size in others),
+        certain=bool(field.noise.size)
+        and all(field.highest(size, peak, error / len(ties)) <= -TIE for size in ties),
         field=field,
     )
 
