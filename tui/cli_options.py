@@ -34,7 +34,7 @@ class Parsed(click.ParamType[Any]):
         """Raises UsageError, with the option's own name."""
         if not isinstance(value, str):
             return value
-        return self._parser(value, argument=param.opts[0] if param else self.name, **self._more)
+        return self._parser(value, argument=max(param.opts, key=len) if param else self.name, **self._more)
 
 
 def parse_device(text: str, *, argument: str = "--device") -> str:

@@ -118,8 +118,9 @@ def sentence(point: Point, unit: str) -> str:
     """A point as a sentence that can be read aloud."""
     head = f"Batch size {point.batch_size:,}: "
     if point.throughput is None:
-        why = "; ".join(notes(point, unit))
-        return head + (f"{_STATES[point.state]}: {why}" if why else f"{_STATES[point.state]}.")
+        why = " ".join(_stop(note) for note in notes(point, unit))
+        word = _STATES[point.state]
+        return head + (f"{word}." if not why else why if why.startswith(word) else f"{word}: {why}")
     parts = [f"{_throughput(point)} {unit}"]
     if point.throughput_low is not None and point.throughput_high is not None:
         parts[0] += f", plus or minus {_plus_minus(point)}"
