@@ -57,7 +57,7 @@ class _Size:
 
     def add(self, block: Block) -> None:
         self.blocks.append(block)
-        self.times.append(block.seconds / block.items)
+        self.times.append(block.seconds / max(block.items, 1))
         self.spent_s += block.seconds
 
     def look(self) -> stats.Interval | None:

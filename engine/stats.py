@@ -148,19 +148,19 @@ def interval_of_times(seconds_per_item: Sequence[float], confidence: float = CON
 
 
 def throughput_estimate(blocks: Sequence[Block]) -> float | None:
-    """Items/s by the estimator of `throughput_interval`, for any number of blocks; None without blocks."""
-    if not blocks:
-        return None
+    """Items/s by the estimator of `throughput_interval`, for any number of blocks; None without blocks or items."""
     times = sorted(_steady(_seconds_per_item(blocks)))
+    if not times:
+        return None
     cut = _cut(len(times))
     kept = times[cut : len(times) - cut]
     return len(kept) / sum(kept)
 
 
 def mean_throughput(blocks: Sequence[Block]) -> float | None:
-    """Items / wall time over all timed calls, interruptions included; None without blocks."""
-    seconds = math.fsum(block.seconds for block in blocks)
-    return sum(block.items for block in blocks) / seconds if seconds > 0.0 else None
+    """Items / wall time over all timed calls, interruptions included; None without blocks or items."""
+    items = sum(block.items for block in blocks)
+    return items / math.fsum(block.seconds for block in blocks) if items > 0 else None
 
 
 def settled(blocks: Sequence[Block], precision: float) -> bool:
@@ -180,6 +180,9 @@ def luck_factor(freedom: int, confidence: float = LUCK_GUARD) -> float:
 
 
 def _seconds_per_item(blocks: Sequence[Block]) -> list[float]:
+    """Seconds per item of each block; nothing at all when a block processed no item, for then there is no throughput."""
+    if any(block.items <= 0 for block in blocks):
+        return []
     return [block.seconds / block.items for block in blocks]
 
 
@@ -247,7 +250,7 @@ def ratio_interval(
     or less than half of the longer series is and neither drifts, the two trimmed means are compared unpaired
     (Yuen 1974, with Welch's degrees of freedom).
     """
-    if min(len(a_blocks), len(b_blocks)) < MIN_BLOCKS:
+    if min(len(_seconds_per_item(a_blocks)), len(_seconds_per_item(b_blocks))) < MIN_BLOCKS:
         return None
     a_times, b_times = _times_by_round(_steady(a_blocks)), _times_by_round(_steady(b_blocks))
     shared = sorted(a_times.keys() & b_times.keys())
@@ -411,7 +414,12 @@ def drift(series: Sequence[Sequence[Block]]) -> Drift | None:
     seconds in round order; time between blocks is not in it.
     """
     flat = sorted(
-        ((block.round, size, block) for size, blocks in enumerate(series) for block in blocks),
+        (
+            (block.round, size, block)
+            for size, blocks in enumerate(series)
+            for block in blocks
+            if block.items > 0
+        ),
         key=lambda entry: (entry[0], entry[1]),
     )
     if len(flat) < MIN_BLOCKS:
