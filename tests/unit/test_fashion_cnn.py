@@ -7,6 +7,7 @@ import json
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
@@ -35,6 +36,15 @@ def striped_images(count: int, seed: int) -> LabelledImages:
     for image, label in zip(images, labels, strict=True):
         image[2 * label + 4] = 250
     return LabelledImages(images, labels)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """On a busy machine two threads wait for each other many times longer than these small sums take."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture
@@ -163,7 +173,6 @@ def test_a_missing_data_set_names_the_folder_and_the_package_to_install(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--data", str(tmp_path), "--out", str(tmp_path / "out")]
-    arguments += ["--threads", str(torch.get_num_threads())]  # as it is: other tests share this process
     assert main(arguments) == 2
     said = capsys.readouterr().err
     assert str(tmp_path) in said
