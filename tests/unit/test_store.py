@@ -290,3 +290,38 @@ def test_two_processes_save_at_once_without_mixing(tmp_path: Path) -> None:
         found = store.read(store.find(run, tmp_path))
         assert len(found) == 200
         assert {event.run for event in found} == {run}
+
+
+def test_a_file_that_may_not_grow_keeps_whole_lines_readable(tmp_path: Path) -> None:
+    """A real refusal by the system, in the middle of a line."""
+    program = """
+import resource, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from tests.unit.test_store import AT, Plan, StoreError, point, started, store
+resource.setrlimit(resource.RLIMIT_FSIZE, (70_000, 70_000))
+writer = store.create(Plan(), "a1", AT, Path(sys.argv[1]))
+writer.write(started("a1"))
+refused = 0
+for size in range(1, 400):
+    try:
+        writer.write(point("a1", size, 1.0))
+    except StoreError as error:
+        refused += 1
+        print(error.message)
+print(refused, writer.path.stat().st_size)
+"""
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path), root],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("File too large")
+    assert done.stdout.splitlines()[-1] == "1 70000"
+    found = store.read(store.find("a1", tmp_path))
+    sizes = [event.batch_size for event in found if isinstance(event, events.Point)]
+    assert sizes == list(range(1, len(sizes) + 1))
+    assert len(sizes) > 100
