@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 
-from tui.terminal import safe_text
+from tui.terminal import Charset, safe_text
 
 Cell = tuple[str, str]
 """A character, one column wide, and its role."""
@@ -51,6 +51,6 @@ def length(parts: Sequence[tuple[str, str]]) -> int:
     return sum(len(text) for text, _ in parts)
 
 
-def narrow(text: str, limit: int = 24) -> str:
+def narrow(text: str, limit: int = 24, charset: Charset = "unicode") -> str:
     """The text safe, cut, and one column per character."""
-    return "".join(c if cell_len(c) == 1 else "?" for c in safe_text(text, limit=limit))
+    return "".join(c if cell_len(c) == 1 else "?" for c in safe_text(text, charset, limit))

@@ -36,7 +36,7 @@ def value_axis(highest: float, rows: int) -> Axis:
     """An axis from 0 to a little over `highest`, with a round label about every third row."""
     highest = highest if highest > 0 else 1.0
     top = highest * _HEADROOM
-    step = _round_step(highest / max(1, (rows + 2) // 3))
+    step = round_step(highest / max(1, (rows + 2) // 3))
     count = math.floor(top / step + 1e-9)
     if count == 0:
         step, count = _floor_to_digit(highest), 1
@@ -82,8 +82,8 @@ def compact(value: float, step: float) -> str:
     """A tick's label: 0, 0.25, 400, 21k, 1.5M; as many decimals as the step needs."""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size and (value >= 10_000 or step >= 500):
-            return _plain(value / size, step / size) + letter
-    return _plain(value, step)
+            return plain(value / size, step / size) + letter
+    return plain(value, step)
 
 
 def thin(
@@ -121,7 +121,7 @@ def _height(point: tuple[float, float]) -> float:
     return point[1]
 
 
-def _round_step(least: float) -> float:
+def round_step(least: float) -> float:
     """The smallest of 1, 2, 2.5, 5 times a power of ten that is not under `least`."""
     power = 10.0 ** math.floor(math.log10(least))
     return next((step * power for step in _STEPS if step * power >= least * (1 - 1e-9)), 10 * power)
@@ -132,7 +132,7 @@ def _floor_to_digit(value: float) -> float:
     return math.floor(value / power) * power
 
 
-def _plain(value: float, step: float) -> str:
+def plain(value: float, step: float) -> str:
     decimals = 0
     while decimals < 6 and abs(step * 10**decimals - round(step * 10**decimals)) > 1e-6:
         decimals += 1
