@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from engine import measure
 from engine.measure import Runner, Strategy
 from engine.results import Block, Failure, Prepared
 
@@ -157,25 +158,13 @@ class ScriptedRunner:
 
 
 def drive(strategy: Strategy, runner: Runner, clock: Clock, *, most_blocks: int = 100_000) -> int:
-    """Ask, measure and tell until the strategy is done, as the session does. Returns the blocks asked for.
+    """Ask, measure and tell until the strategy is done, as the session does. Returns the blocks measured.
 
     Raises AssertionError when the strategy does not end within `most_blocks`.
     """
-    prepared: set[int] = set()
-    for count in range(most_blocks):
-        ask = strategy.ask(clock.now)
-        if ask is None:
-            return count
-        if ask.batch_size not in prepared:
-            ready = runner.prepare(ask.batch_size)
-            if isinstance(ready, Failure):
-                strategy.tell_failure(ask.batch_size, ready, clock.now)
-                continue
-            prepared.add(ask.batch_size)
-            strategy.tell_prepared(ready, clock.now)
-        block = runner.block(ask.batch_size, ask.round)
-        if isinstance(block, Failure):
-            strategy.tell_failure(ask.batch_size, block, clock.now)
-        else:
-            strategy.tell(block, clock.now)
-    raise AssertionError(f"no end after {most_blocks} blocks")
+    blocks = 0
+    for _, happening in measure.drive(strategy, runner, lambda: clock.now):
+        blocks += isinstance(happening, Block)
+        if blocks > most_blocks:
+            raise AssertionError(f"no end after {most_blocks} blocks")
+    return blocks
