@@ -6,7 +6,7 @@ import gc
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -21,7 +21,17 @@ from engine.worker.device import Device
 from engine.worker.failures import classify, forget, plain, where
 from engine.worker.inbox import Inbox, StopRequested
 from engine.worker.laps import Lane, lane_of, run_lap
-from engine.worker.loop import SECOND, Calibration, Clock, Step, calibrate, time_block, time_once, warm_up
+from engine.worker.loop import (
+    SECOND,
+    Calibration,
+    Clock,
+    Step,
+    calibrate,
+    lengthened,
+    time_block,
+    time_once,
+    warm_up,
+)
 from engine.worker.options import Configured, Threads, configure, is_compiler_failure
 
 LONG_COLD_NS = SECOND
@@ -219,6 +229,8 @@ class Service:
         after = counters.minor_faults()
         other_load = self._other_load.end()
         calls, group = size.calibration.calls, size.calibration.group
+        longer = lengthened(size.calibration, timed)
+        self._sizes[command.batch_size] = replace(size, calibration=longer)
         return wire.BlockReply(
             Block(
                 batch_size=command.batch_size,
