@@ -22,6 +22,7 @@ from engine.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_NOTHING_MEASURED, Ba
 from engine.plan import Plan
 from tui import formats, theming
 from tui.commands import KeyCommands
+from tui.keys import APP_KEYS
 from tui.messages import DeliveriesWaiting
 from tui.runner import Runner, SessionLike, file_in, real_session
 from tui.runs import TICK_S, Runs
@@ -44,20 +45,7 @@ class BatchpeakApp(App[int], inherit_bindings=False):
     CSS_PATH = "batchpeak.tcss"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {KeyCommands}
     COMMAND_PALETTE_BINDING = "colon"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "pause", "pause", id="pause", tooltip="Pause between two blocks, and go on"),
-        Binding("x", "cancel", "cancel", id="cancel", tooltip="Cancel the run; what was measured is kept"),
-        Binding("t", "themes", "theme", id="theme", tooltip="Choose the colours, with a preview"),
-        Binding("question_mark", "help", "help", id="help", tooltip="Keys and words", key_display="?"),
-        Binding("q", "leave", "quit", id="quit", tooltip="Quit; asks while something is being measured"),
-        Binding("colon", "command_palette", "commands", id="commands", show=False, key_display=":",
-                tooltip="Find an action by its name"),
-        Binding("f1", "keys", "keys", id="keys", show=False, tooltip="Show the keys beside the screen"),
-        Binding("ctrl+c", "interrupt", "interrupt", id="interrupt", show=False, priority=True,
-                tooltip="Cancel the run; when none is going, quit"),
-        Binding("ctrl+z", "suspend_process", "suspend", id="suspend", show=False, priority=True,
-                tooltip="Pause and go back to the shell; fg comes back"),
-    ]  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = APP_KEYS
 
     def __init__(
         self,
@@ -206,6 +194,11 @@ class BatchpeakApp(App[int], inherit_bindings=False):
     def action_keys(self) -> None:
         shown = bool(self.screen.query("HelpPanel"))
         (self.action_hide_help_panel if shown else self.action_show_help_panel)()
+        self.screen.set_class(not shown, "-keys")
+
+    def get_key_display(self, binding: Binding) -> str:
+        shown = super().get_key_display(binding)
+        return shown if shown.isascii() or self.terminal.charset != "ascii" else binding.key
 
     # The process
 

@@ -297,14 +297,16 @@ class RunView:
         return Change(verdict=True)
 
     def unchanged(self, plan: Plan) -> tuple[Measurement, ...]:
-        """Measurements that a new run with this plan may keep: settled ones of sizes in both, under equal conditions."""
+        """Measurements that a new run with this plan may keep: settled ones under equal conditions,
+        of the sizes listed (a search may use any)."""
         before = self.record.started
         if before is None or _conditions(before.plan) != _conditions(plan):
             return ()
         return tuple(
             msgspec.structs.replace(known, kept_from=known.kept_from or before.run)
             for size, known in sorted(self.record.measurements.items())
-            if size in plan.batch_sizes and known.blocks and known.state in ("stable", "noisy", "short")
+            if (plan.kind == "peak" or size in plan.batch_sizes)
+            and known.blocks and known.state in ("stable", "noisy", "short")
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -30,42 +31,51 @@ STATE_SENTENCES = {
 }
 
 
-def detail_text(
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """The pane's two parts: what is measured, and how the calls were spread with what is doubtful about it."""
+
+    figures: Text
+    spread: Text
+
+
+def detail_of(
     point: events.Point,
     measurement: Measurement | None,
     unit: str,
     width: int,
     palette: Palette,
     charset: Charset = "unicode",
-) -> Text:
-    """The pane's text, `width` columns wide, longer than the pane may be (it scrolls)."""
-    text = Text(no_wrap=False, overflow="fold")
+) -> Detail:
+    """Both parts as texts; `width` columns for the histogram."""
+    figures = Text(overflow="fold")
     state = point.state if point.calls or point.state != "measuring" else "waiting"
-    text.append(f"batch {point.batch_size:,}  ", "bold")
-    text.append(state, palette.state(point.state))
+    figures.append(f"batch {point.batch_size:,}  ", "bold")
+    figures.append(state, palette.state(point.state))
     if point.state in STATE_SENTENCES:
-        text.append(f"\n{STATE_SENTENCES[point.state]}", palette.dim)
+        figures.append(f"\n{STATE_SENTENCES[point.state]}", palette.dim)
     if point.reason:
-        text.append(f"\n{safe_text(point.reason, charset, 200)}", palette.dim)
+        figures.append(f"\n{safe_text(point.reason, charset, 200)}", palette.dim)
     if point.error is not None:
-        text.append(f"\n\n{safe_text(point.error.title, charset, 200)}\n", palette.error)
-        text.append(safe_text(point.error.message, charset, 2000, lines=True))
+        figures.append(f"\n\n{safe_text(point.error.title, charset, 200)}\n", palette.error)
+        figures.append(safe_text(point.error.message, charset, 2000, lines=True))
     rows = _figures(point, unit)
     if charset == "ascii":
         rows = [(name, formats.to_ascii(figure), formats.to_ascii(note)) for name, figure, note in rows]
     if rows:
-        text.append("\n\n")
-        _columns(text, rows, palette)
+        figures.append("\n\n")
+        _columns(figures, rows, palette)
+    spread = Text(overflow="fold")
     times = [time for block in measurement.blocks for time in block.call_ms] if measurement else []
     if len(times) >= CALLS_NEEDED["p50"]:
-        text.append("\n\n")
-        text.append("latency of the calls, ms\n", "bold")
-        text.append_text(histogram(times, width=max(16, width), palette=palette, charset=charset))
+        spread.append("latency of the calls, ms\n", "bold")
+        spread.append_text(histogram(times, width=max(16, width), palette=palette, charset=charset))
     for warned in point.warnings:
-        text.append(f"\n\n{safe_text(warned.text, charset, 400)}", palette.noisy)
+        spread.append("\n\n" if spread else "")
+        spread.append(safe_text(warned.text, charset, 400), palette.noisy)
         if warned.remedy:
-            text.append(f" {safe_text(warned.remedy, charset, 400)}")
-    return text
+            spread.append(f" {safe_text(warned.remedy, charset, 400)}")
+    return Detail(figures, spread)
 
 
 def _figures(point: events.Point, unit: str) -> list[tuple[str, str, str]]:
@@ -115,16 +125,23 @@ def _columns(text: Text, rows: Sequence[tuple[str, str, str]], palette: Palette)
 
 
 class DetailPane(VerticalScroll, can_focus=False):
-    """Shows one row's text; draws only when it changed."""
+    """Shows one row; draws only when it changed."""
 
     def __init__(self) -> None:
         super().__init__(id="detail")
-        self._shown = Text()
+        self._detail: Detail | None = None
 
     def compose(self) -> ComposeResult:
-        yield Static(id="detail-text")
+        yield Static(id="detail-figures")
+        yield Static(id="detail-spread")
 
-    def show(self, text: Text) -> None:
-        if text != self._shown:
-            self._shown = text
-            self.query_one("#detail-text", Static).update(text)
+    @property
+    def histogram_width(self) -> int:
+        """Columns that the second part has."""
+        return self.query_one("#detail-spread").content_size.width
+
+    def show(self, detail: Detail) -> None:
+        if detail != self._detail:
+            self._detail = detail
+            self.query_one("#detail-figures", Static).update(detail.figures)
+            self.query_one("#detail-spread", Static).update(detail.spread)

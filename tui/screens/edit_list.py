@@ -8,14 +8,18 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
 from textual.widget import Widget
-from textual.widgets import Checkbox, Input, OptionList, Static
+from textual.widgets import Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.errors import UsageError
 from engine.events import Suggestion
 from engine.plan import MAX_BATCH_SIZE, MAX_LIST_LENGTH, format_batch_sizes, parse_batch_sizes
+from tui.screens.choice import Choice
 from tui.screens.dialog import Dialog
+
+KEEP = "keep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,11 @@ class EditList(Dialog[Edited]):
         yield Input(format_batch_sizes(self._sizes), id="sizes", select_on_focus=False, compact=True)
         yield Static(id="sizes-check")
         if self._kept:
-            yield Checkbox(Text("keep the rows that did not change"), value=True, id="keep", compact=True)
+            yield Horizontal(
+                Label("unchanged rows "),
+                Choice((KEEP, "measure again"), KEEP, id="keep"),
+                classes="wide-field",
+            )
         options = [
             Option(
                 Text(f"add {format_batch_sizes(offer.sizes)}  ({offer.reason})", no_wrap=True),
@@ -123,7 +131,7 @@ class EditList(Dialog[Edited]):
     def on_input_submitted(self) -> None:
         sizes = self._check(self.query_one("#sizes", Input).value)
         if sizes is not None:
-            keep = self.query_one("#keep", Checkbox).value if self._kept else False
+            keep = bool(self._kept) and self.query_one("#keep", Choice).value == KEEP
             self.dismiss(Edited(sizes, keep))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:

@@ -43,7 +43,11 @@ class Help(Dialog[None]):
 
     def __init__(self, bindings: Iterable[ActiveBinding]) -> None:
         super().__init__()
-        self._listed = [active.binding for active in bindings if active.binding.id and active.binding.tooltip]
+        listed = [active.binding for active in bindings if active.binding.id and active.binding.tooltip]
+        # What is on the last line of the screen comes first, moving in the table last.
+        self._listed = sorted(
+            listed, key=lambda binding: (not binding.show, (binding.id or "").startswith("table."))
+        )
 
     def body(self) -> Iterable[Widget]:
         keys: dict[str, tuple[list[str], str]] = {}

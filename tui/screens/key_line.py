@@ -10,6 +10,8 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 _GAP = "  "
+_ALWAYS = frozenset({"help", "quit", "cancel", "pause"})
+"""Words of the keys that stay when there is no room for all."""
 
 
 class KeyLine(Widget):
@@ -46,15 +48,14 @@ class KeyLine(Widget):
         return tuple(found.values())
 
     def render(self) -> Text:
-        """As many keys as fit; help and quit are always among them."""
+        """As many keys as fit; those of `_ALWAYS` are among them."""
         key_style = self.get_visual_style("key-line--key").rich_style
         entries = list(self._keys)
-        last = [entry for entry in entries if entry[2] in ("help", "quit")]
         while (
             entries
             and sum(len(shown) + len(word) + 1 + len(_GAP) for _, shown, word in entries) > self.size.width
         ):
-            droppable = [entry for entry in entries if entry not in last]
+            droppable = [entry for entry in entries if entry[2] not in _ALWAYS]
             if not droppable:
                 break
             entries.remove(droppable[-1])

@@ -60,7 +60,6 @@ class RaceScreen(RunScreen):
         yield KeyLine()
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._frames = self.set_interval(1.0 / self.owner.terminal.refresh_hz, self._frame, pause=True)
         if self.view.serial == 0 and not self.owner.runs.active.busy:
             self.action_run()

@@ -8,13 +8,16 @@ import msgspec
 from rich.text import Text
 from textual.containers import Horizontal
 from textual.widget import Widget
-from textual.widgets import Checkbox, Input, Label, Static
+from textual.widgets import Input, Label, Static
 
 from engine.errors import UsageError
 from engine.plan import Plan, parse_count
+from tui.screens.choice import Choice
 from tui.screens.dialog import Dialog
 
 MOST_IMAGES = 1_000_000
+TOO_LARGE = ("say so", "race chunks")
+"""What to do when the images do not fit in one call."""
 
 
 class RaceEdit(Dialog[Plan]):
@@ -36,8 +39,10 @@ class RaceEdit(Dialog[Plan]):
             Input(str(self._plan.lane_batch_size), id="lane-size", compact=True),
             classes="field",
         )
-        yield Checkbox(
-            Text("in chunks when they do not fit in one call"), self._plan.chunked, id="chunked", compact=True
+        yield Horizontal(
+            Label("too large"),
+            Choice(TOO_LARGE, TOO_LARGE[self._plan.chunked], id="chunked"),
+            classes="field",
         )
         yield Static(id="race-check")
 
@@ -70,7 +75,7 @@ class RaceEdit(Dialog[Plan]):
             kind="race",
             images=images,
             lane_batch_size=size,
-            chunked=self.query_one("#chunked", Checkbox).value,
+            chunked=self.query_one("#chunked", Choice).value == TOO_LARGE[1],
         )
 
 

@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from engine import host
 from engine.plan import Plan
-from tui.screens.detail import DetailPane, detail_text
+from tui.screens.detail import DetailPane, detail_of
 from tui.screens.edit_list import Edited, EditList, additions
 from tui.screens.figures import curves_of
 from tui.screens.header import Header
@@ -51,6 +51,8 @@ class SweepScreen(RunScreen):
         Binding("a", "add", "add", id="add", show=False, tooltip="Add the sizes that the verdict suggests, and run"),
         Binding("o", "sort", "sort", id="sort", show=False, tooltip="Sort by the next column"),
         Binding("O", "sort_reverse", "reverse", id="sort-reverse", show=False, tooltip="Turn the order round"),
+        Binding("J", "scroll_detail(3)", "details down", id="details.down", show=False, tooltip="Scroll the details down"),
+        Binding("K", "scroll_detail(-3)", "details up", id="details.up", show=False, tooltip="Scroll the details up"),
         Binding("escape", "back", "cancel", id="back", show=False, tooltip="Close the details; cancel the run after asking"),
     ]  # fmt: skip
 
@@ -100,11 +102,11 @@ class SweepScreen(RunScreen):
             return
         record = self.view.record
         pane.show(
-            detail_text(
+            detail_of(
                 point,
                 record.measurements.get(point.batch_size),
                 self.view.unit,
-                max(16, pane.size.width - 3),
+                pane.histogram_width,
                 self.owner.palette,
                 self.owner.terminal.charset,
             )
@@ -143,10 +145,11 @@ class SweepScreen(RunScreen):
     # Keys
 
     def action_run(self) -> None:
-        self.owner.runs.start(msgspec.structs.replace(self.view.plan))
+        self.owner.runs.start(self.view.plan)
 
     def action_peak(self) -> None:
-        self.owner.runs.start(msgspec.structs.replace(self.view.plan, kind="peak"))
+        plan = msgspec.structs.replace(self.view.plan, kind="peak")
+        self.owner.runs.start(plan, self.view.unchanged(plan))
 
     def action_edit(self) -> None:
         view = self.view
@@ -202,6 +205,9 @@ class SweepScreen(RunScreen):
         if not self.has_class("-wide"):
             self.toggle_class("-detail")
             self.call_after_refresh(self._draw_detail)
+
+    def action_scroll_detail(self, lines: int) -> None:
+        self.query_one(DetailPane).scroll_relative(y=lines, animate=False)
 
     def action_back(self) -> None:
         if self.has_class("-detail") and not self.has_class("-wide"):

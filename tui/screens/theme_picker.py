@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rich.text import Text
 from textual.widget import Widget
-from textual.widgets import OptionList
+from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.screens.dialog import Dialog
@@ -17,7 +17,7 @@ class ThemePicker(Dialog[str]):
     """Answers the chosen theme's name, None when the one before stays."""
 
     HEADING = "Theme"
-    KEYS = "up, down preview   enter keep   escape back"
+    KEYS = "enter keep   escape back"
 
     def __init__(self, themes: Themes, current: str) -> None:
         super().__init__(classes="aside")
@@ -25,15 +25,9 @@ class ThemePicker(Dialog[str]):
         self._before = current
 
     def body(self) -> Iterable[Widget]:
-        width = max(len(name) for name in self._themes.names)
-        options = [
-            Option(
-                Text.assemble((f"{theme.name:<{width}}", "bold"), f"  {theme.description}", no_wrap=True),
-                id=theme.name,
-            )
-            for theme in self._themes.by_name.values()
-        ]
-        yield OptionList(*options, id="themes", markup=False)
+        options = [Option(Text(name), id=name) for name in self._themes.names]
+        yield OptionList(*options, id="themes", markup=False, compact=True)
+        yield Static(id="theme-words")
 
     def on_mount(self) -> None:
         options = self.query_one("#themes", OptionList)
@@ -43,6 +37,7 @@ class ThemePicker(Dialog[str]):
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         if event.option_id is not None:
             self.app.theme = event.option_id
+            self.query_one("#theme-words", Static).update(Text(self._themes.get(event.option_id).description))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(event.option_id)
