@@ -87,7 +87,7 @@ def charset_for(encoding: str | None, environ: Mapping[str, str]) -> Charset:
     locale = next((environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environ.get(name)), None)
     if locale is None:
         return "unicode"
-    _, _, coding = locale.partition("@")[0].partition(".")
+    coding = locale.partition("@")[0].rpartition(".")[2]  # macOS sets LC_CTYPE to "UTF-8" alone
     return "unicode" if _is_utf8(coding) else "ascii"
 
 
