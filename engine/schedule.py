@@ -109,7 +109,7 @@ class Sweep:
         self._known: dict[int, Measurement] = {}
         self._first_errors: list[tuple[int, Failure]] = []
         self._tried: set[int] = set()
-        self._cancelled = False
+        self._queue: list[int] = []
         for measurement in prior:
             if measurement.batch_size in self._sizes:
                 self._sizes[measurement.batch_size] = self._kept(measurement)
@@ -186,7 +186,6 @@ class Sweep:
 
     def cancel(self) -> None:
         """Sizes not settled become `cancelled` and keep their blocks; nothing more is asked."""
-        self._cancelled = True
         for size in self._sizes.values():
             if size.state == "measuring":
                 self._set(size, "cancelled")
@@ -194,14 +193,14 @@ class Sweep:
 
     # --- more than the list said ---
 
-    def add(self, batch_sizes: Iterable[int], *, extra_s: float | None = None) -> None:
+    def add(self, batch_sizes: Iterable[int], *, extra_s: float | None = None, now: float = 0.0) -> None:
         """Measure further sizes, or sizes of the list longer, by `extra_s` measured seconds each (default: a size's budget).
 
         A stable size then aims at half the half width it has; others at the precision of the run. The run's ceiling moves by
-        the seconds granted. Sizes that failed are tried again. Sizes skipped because of memory stay skipped.
+        the seconds granted, from `now` when that is later. Sizes that failed are tried again. Sizes skipped because of memory stay skipped.
         """
         extra = self._size_budget_s if extra_s is None else extra_s
-        self._cancelled = False
+        self._deadline = max(self._deadline, now)
         for batch_size in sorted(set(batch_sizes)):
             size = self._sizes.setdefault(batch_size, self._fresh(batch_size))
             if size.blocks:
