@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,18 +19,21 @@ from engine.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_NOTHING_MEASURED, Ba
 from engine.plan import Plan
 from tui import formats, theming
 from tui.commands import KeyCommands
-from tui.keys import APP_KEYS
+from tui.keys import APP_KEYS, binding_ids
 from tui.messages import DeliveriesWaiting
 from tui.runner import Runner, SessionLike, file_in, real_session
 from tui.runs import TICK_S, Runs
 from tui.screens.confirm import Confirm
 from tui.screens.failure import FailureDialog
 from tui.screens.help import Help
+from tui.screens.race import RaceScreen
 from tui.screens.sweep import SweepScreen
 from tui.screens.theme_picker import ThemePicker
-from tui.settings import Settings
+from tui.settings import Settings, SettingsError
+from tui.settings import save as save_settings
 from tui.state import Changed, RunView
-from tui.terminal import Terminal, look, safe_text
+from tui.surroundings import Surroundings, find_surroundings
+from tui.terminal import safe_text
 
 SIGNAL_EXITS = {signal.SIGTERM: 143, signal.SIGHUP: 129}
 
@@ -50,25 +50,23 @@ class BatchpeakApp(App[int], inherit_bindings=False):
     def __init__(
         self,
         plan: Plan,
+        around: Surroundings,
         *,
         session_factory: Callable[[], SessionLike] = real_session,
         save: bool = True,
         save_dir: Path | None = None,
-        settings: Settings | None = None,
-        themes: theming.Themes | None = None,
-        terminal: Terminal | None = None,
-        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.terminal = terminal or look(os.environ, (sys.stdin, sys.stdout, sys.stderr), (80, 24))
-        self.themes = themes or theming.load_themes()
-        self.settings = settings or Settings()
+        self.around = around
+        self.terminal = around.terminal
+        self.themes = around.themes
+        self.settings = around.settings
+        self.now = now = around.now
         super().__init__(ansi_color=True if self.terminal.no_colour else None)
         for theme in self.themes.by_name.values():
             self.register_theme(theme.textual)
         self.theme = self.themes.choose(self.settings.theme, no_colour=self.terminal.no_colour).name
         self.animation_level = "none"
         self.set_class(self.terminal.charset == "ascii", "-ascii")
-        self.now = now
         self.changed: Signal[Changed] = Signal(self, "changed")
         self.runner = Runner(
             self.post_message, session_factory=session_factory, open_file=file_in(save_dir), now=now
@@ -111,8 +109,8 @@ class BatchpeakApp(App[int], inherit_bindings=False):
         loop.add_signal_handler(signal.SIGINT, self.call_later, self.action_interrupt)
         self.app_suspend_signal.subscribe(self, self._suspended, immediate=True)
         self.app_resume_signal.subscribe(self, self._resumed)
-        for problem in self.themes.problems:
-            self.warn(str(problem), "a theme cannot be used")
+        for title, problem in self.around.problems:
+            self.warn(problem, title)
         # The first frame before anything else: what the runner imports would delay it.
         self.call_after_refresh(self.runs.start, self.runs.sweep.plan)
 
@@ -176,9 +174,7 @@ class BatchpeakApp(App[int], inherit_bindings=False):
             nothing = sweep.failure is not None and not sweep.record.points
             self.exit(EXIT_NOTHING_MEASURED if nothing else EXIT_DONE)
             return
-        question = Confirm(
-            "Quit while measuring?", "The run is cancelled; what was measured is kept.", yes="quit"
-        )
+        question = Confirm("Quit while measuring?", "What was measured is kept.", yes="quit")
         self.push_screen(question, lambda sure: self.exit(EXIT_INTERRUPTED) if sure else None)
 
     def action_themes(self) -> None:
@@ -186,7 +182,16 @@ class BatchpeakApp(App[int], inherit_bindings=False):
 
     def _theme_chosen(self, name: str | None) -> None:
         if name is not None:
-            self._remember(self.settings.with_theme(name))
+            self.remember(self.settings.with_theme(name))
+
+    def remember(self, settings: Settings) -> None:
+        """Use these settings from now on, and write them down when there is a place for it."""
+        self.settings = settings
+        if self.around.settings_path is not None:
+            try:
+                save_settings(settings, self.around.settings_path)
+            except SettingsError as error:
+                self.warn(error.message, error.title)
 
     def action_help(self) -> None:
         self.push_screen(Help(self.screen.active_bindings.values()))
@@ -231,16 +236,12 @@ def run(
     """
     if os.environ.get("NO_COLOR") == "":
         del os.environ["NO_COLOR"]  # empty means colours; Textual only looks at whether it is set
-    terminal = look(os.environ, (sys.stdin, sys.stdout, sys.stderr), shutil.get_terminal_size(), plain=plain)
-    if not terminal.can_draw:
-        raise UsageError(terminal.why_not(), argument="the interface", remedy="`batchpeak sweep` needs none.")
-    app = BatchpeakApp(
-        plan,
-        session_factory=session_factory,
-        save=save,
-        save_dir=save_dir,
-        terminal=terminal,
-    )
+    around = find_surroundings(plain=plain, binding_ids=binding_ids(BatchpeakApp, SweepScreen, RaceScreen))
+    if not around.terminal.can_draw:
+        raise UsageError(
+            around.terminal.why_not(), argument="the interface", remedy="`batchpeak sweep` needs none."
+        )
+    app = BatchpeakApp(plan, around, session_factory=session_factory, save=save, save_dir=save_dir)
     try:
         code = app.run(mouse=mouse)
     finally:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from textual.binding import Binding, BindingType
+from textual.dom import DOMNode
+
+from tui.screens.choice import Choice
+from tui.screens.dialog import Dialog
+from tui.widgets.results_table import ResultsTable
 
 APP_KEYS: list[BindingType] = [
     Binding("space", "pause", "pause", id="pause", tooltip="Pause between two blocks, and go on"),
@@ -18,3 +23,18 @@ APP_KEYS: list[BindingType] = [
     Binding("ctrl+z", "suspend_process", "suspend", id="suspend", show=False, priority=True,
             tooltip="Pause and go back to the shell; fg comes back"),
 ]  # fmt: skip
+
+
+def binding_ids(*owners: type[DOMNode]) -> frozenset[str]:
+    """The names that a key map may use: of these, of the dialogs and of the table."""
+    classes: list[type[DOMNode]] = [*owners, *_family(Dialog), Choice, ResultsTable]
+    found = {binding.id for owner in classes for binding in _own(owner)}
+    return frozenset(name for name in found if name is not None)
+
+
+def _own(owner: type[DOMNode]) -> list[Binding]:
+    return [binding for binding in owner.BINDINGS if isinstance(binding, Binding)]
+
+
+def _family(root: type[DOMNode]) -> list[type[DOMNode]]:
+    return [root, *(inner for child in root.__subclasses__() for inner in _family(child))]

@@ -14,9 +14,12 @@ from textual.widgets import Static
 from engine.plan import Plan
 from tests.ui.scripted_session import Script, ScriptedSession
 from tui.app import BatchpeakApp
+from tui.settings import Settings
+from tui.surroundings import Surroundings
 from tui.terminal import Terminal
 
 PATIENCE_S = 20.0
+DEFAULTS = Settings()
 
 TERMINAL = Terminal(
     is_tty=True, dumb=False, charset="unicode", no_colour=False, over_ssh=False, columns=80, rows=24
@@ -72,16 +75,18 @@ async def driving(
     size: tuple[int, int] = (80, 24),
     terminal: Terminal = TERMINAL,
     save_dir: Path | None = None,
+    settings: Settings = DEFAULTS,
+    settings_path: Path | None = None,
     notifications: bool = True,
 ) -> AsyncIterator[Driver]:
     """The app running the scripts one after the other."""
     session = ScriptedSession(*scripts)
     app = BatchpeakApp(
         plan or Plan(),
+        Surroundings(terminal, settings=settings, settings_path=settings_path),
         session_factory=lambda: session,
         save=save_dir is not None,
         save_dir=save_dir,
-        terminal=terminal,
     )
     try:
         async with app.run_test(size=size, notifications=notifications) as pilot:

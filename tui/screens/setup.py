@@ -34,6 +34,8 @@ class Machine:
 
     cores: int
     devices: tuple[str, ...] = ("cpu",)
+    models: tuple[str, ...] = ()
+    """Models used before, the last first."""
 
 
 class DevicesKnown(Message):
@@ -75,7 +77,7 @@ class Setup(Dialog[Plan]):
                 id="model",
                 compact=True,
                 select_on_focus=False,
-                suggester=SuggestFromList([BUILT_IN_MODEL]),
+                suggester=SuggestFromList([*self._machine.models, BUILT_IN_MODEL]),
             ),
         )
         yield _field("device", Choice(self._machine.devices, plan.device, id="device"))

@@ -169,7 +169,7 @@ class SweepScreen(RunScreen):
         if edited is None:
             return
         plan = self._sweep_of(edited.sizes)
-        self.owner.remember_list(edited.sizes)
+        self.owner.remember(self.owner.settings.with_list(edited.sizes))
         self.owner.runs.start(plan, self.view.unchanged(plan) if edited.keep else ())
 
     def _sweep_of(self, sizes: tuple[int, ...]) -> Plan:
@@ -185,11 +185,13 @@ class SweepScreen(RunScreen):
 
     def action_setup(self) -> None:
         busy = self.owner.runs.active.busy
-        dialog = Setup(self.view.plan, Machine(host.usable_cores().cores), None if busy else host.devices)
+        machine = Machine(host.usable_cores().cores, models=self.owner.settings.recent_models)
+        dialog = Setup(self.view.plan, machine, None if busy else host.devices)
         self.app.push_screen(dialog, self._set_up)
 
     def _set_up(self, plan: Plan | None) -> None:
         if plan is not None:
+            self.owner.remember(self.owner.settings.with_model(plan.model))
             self.owner.runs.start(plan)
 
     def action_race(self) -> None:
