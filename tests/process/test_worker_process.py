@@ -16,7 +16,7 @@ from engine.errors import WorkerLostError
 from engine.plan import Plan
 from engine.process import RUNG_S, Cancelled, WorkerProcess
 
-SCRIPT = [sys.executable, str(Path(__file__).with_name("scripted_worker.py"))]
+SCRIPT = [sys.executable, str(Path(__file__).with_name("torchless_worker.py"))]
 
 
 @pytest.fixture
