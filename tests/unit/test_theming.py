@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from rich.color import ColorSystem
 from textual.app import App
 from textual.color import Color
 
@@ -83,6 +84,29 @@ def test_everything_painted_is_readable_on_its_background(theme: Theme) -> None:
         )
         >= 4.5
     )
+
+
+def in_256_colours(value: str) -> Color:
+    """The colour that a terminal with 256 colours (tmux without more) shows."""
+    return Color(*Color.parse(value).rich_color.downgrade(ColorSystem.EIGHT_BIT).get_truecolor())
+
+
+@pytest.mark.parametrize("theme", PAINTED, ids=lambda theme: theme.name)
+def test_a_terminal_with_256_colours_shows_it_readable_and_alike(theme: Theme) -> None:
+    back = in_256_colours(theme.textual.background)
+    for name, value in theme.textual.variables.items():
+        if name.startswith(PREFIX):
+            least = 2.5 if name in (f"{PREFIX}previous", f"{PREFIX}dim") else 4.0
+            assert contrast(in_256_colours(value), back) >= least, (name, value)
+    for ground in ("background", "surface", "panel"):
+        value = getattr(theme.textual, ground)
+        shifts = zip(Color.parse(value).rgb, in_256_colours(value).rgb, strict=True)
+        assert max(abs(exact - shown) for exact, shown in shifts) <= 46, (ground, value)
+    curves = [
+        in_256_colours(theme.textual.variables[f"{PREFIX}{name}"])
+        for name in ("throughput", "latency", "previous")
+    ]
+    assert len(set(curves)) == 3
 
 
 @pytest.mark.parametrize("theme", BUNDLED.by_name.values(), ids=lambda theme: theme.name)
