@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 from torch.utils import _pytree
 
 from engine.errors import ModelError
@@ -43,8 +44,12 @@ def load_exported(file: Path, plan: Plan, device: str) -> LoadedModel:
             TensorSpec(spec.shape, spec.dtype, name, spec.below)
             for spec, name in zip(asked, names, strict=True)
         )
-    fed = feed(specs, plan, keyword=all(names) if any(names) else False)
-    module = program.module()
+    keywords = _keywords(program)
+    mixed = 0 < len(keywords) < len(specs)
+    fed = feed(specs, plan, keyword=bool(keywords) and not mixed)
+    module: nn.Module = program.module()
+    if mixed:
+        module = _Mixed(module, keywords)
     return loaded(
         file.name,
         module,
@@ -52,6 +57,22 @@ def load_exported(file: Path, plan: Plan, device: str) -> LoadedModel:
         f"torch.export, {'any batch size' if batch is None else f'batch size {batch} only'}",
         batch_hint=_hint(program, batch),
     )
+
+
+class _Mixed(nn.Module):
+    """Takes all inputs by position and passes the last ones on by keyword: a program is called only as it was exported."""
+
+    def __init__(self, program: nn.Module, keywords: tuple[str, ...]) -> None:
+        super().__init__()
+        self.program = program
+        self.keywords = keywords
+
+    def forward(self, *tensors: Any) -> Any:
+        split = len(tensors) - len(self.keywords)
+        return self.program(*tensors[:split], **dict(zip(self.keywords, tensors[split:], strict=True)))
+
+    def train(self, mode: bool = True) -> _Mixed:  # noqa: ARG002 - an exported program is in the mode it was exported in
+        return self
 
 
 def _signature(
@@ -82,15 +103,14 @@ def _names(file: Path, program: torch.export.ExportedProgram, values: Sequence[A
             title="inputs that cannot be made",
             remedy="Export a module whose forward takes tensors only, or name a Python file with batchpeak_inputs(batch_size).",
         )
-    if positional and keyword:
-        parameters = _positional_names(program, len(positional))
-        return (*parameters, *keyword)
-    return (*("" for _ in positional), *keyword)
+    # Placeholders are named after the parameters of the forward that was exported: good to show, no keywords to call by.
+    shown = program.graph_signature.user_inputs[: len(positional)] if keyword else ("",) * len(positional)
+    return (*map(str, shown), *keyword)
 
 
-def _positional_names(program: torch.export.ExportedProgram, count: int) -> tuple[str, ...]:
-    # Placeholders are named after the parameters of the forward that was exported.
-    return tuple(program.graph_signature.user_inputs[:count])
+def _keywords(program: torch.export.ExportedProgram) -> tuple[str, ...]:
+    call = program.module_call_graph[0].signature
+    return tuple(call.in_spec.child(1).context) if call is not None else ()
 
 
 def _spec(file: Path, name: str, value: Any) -> TensorSpec:

@@ -107,8 +107,8 @@ def feed(
     )
 
 
-def described(make_inputs: Callable[[int], Any], sample: Any) -> Feed:
-    """The feed of a function of the user's, described by the inputs `sample` that it made for one item."""
+def described(make_inputs: Callable[[int], Any], sample: Any, items: int = 1) -> Feed:
+    """The feed of a function, described by the inputs `sample` of so many items that it made."""
     tensors: list[TensorSpec] = []
 
     def note(tensor: Any) -> Any:
@@ -117,7 +117,7 @@ def described(make_inputs: Callable[[int], Any], sample: Any) -> Feed:
 
     each_tensor(note, sample)
     unit = IMAGES if tensors and tensors[0].is_image else ITEMS
-    return Feed(make_inputs, in_words(tuple(tensors)), unit, megabytes(sample), sample)
+    return Feed(make_inputs, in_words(tuple(tensors)), unit, megabytes(sample) / items, sample)
 
 
 def _random_pool(spec: TensorSpec, generator: torch.Generator) -> Tensor:

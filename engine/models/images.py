@@ -44,7 +44,7 @@ def check_folder(folder: str) -> None:
             "reading image files needs Pillow, which is not installed.",
             argument=_ARGUMENT,
             title="Pillow is missing",
-            remedy="Install it with: pip install pillow",
+            remedy="Install it with: pip install 'batchpeak[images]'",
         )
 
 

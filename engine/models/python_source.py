@@ -214,33 +214,35 @@ def _own_feed(name: str, own_inputs: Any) -> Feed:
             return own_inputs(batch_size)
 
     def make_inputs(batch_size: int) -> Any:
-        return _checked(made_by_user(batch_size), batch_size)
+        inputs, size = _batch(made_by_user(batch_size), batch_size)
+        if size != batch_size:
+            raise ModelError(
+                f"{INPUTS_FUNCTION}({batch_size}) returned {size} items, not {batch_size}.",
+                title="other inputs than asked for",
+            )
+        return inputs
 
     try:
         first = made_by_user(1)
     except ModelError:
         # A model for one batch size only may refuse to make inputs for another: the rows of those sizes will say so.
         return Feed(make_inputs, f"made by {INPUTS_FUNCTION}", ITEMS, None, None)
-    return described(make_inputs, _checked(first, 1))
+    inputs, size = _batch(first, 1)
+    return described(make_inputs, inputs, size)
 
 
-def _checked(made: Any, batch_size: int) -> Any:
-    """What the user's function returned, as tensors. Raises ModelError when it is not a batch of that size."""
+def _batch(made: Any, asked: int) -> tuple[Any, int]:
+    """What the user's function returned, as tensors, and how many items it holds. Raises ModelError when it holds none."""
     inputs = each_tensor(_as_tensor, made)
     sizes: list[int] = []
     each_tensor(lambda tensor: sizes.append(tensor.shape[0]) if tensor.ndim else None, inputs)
-    if not sizes:
+    if not sizes or not sizes[0]:
         raise ModelError(
-            f"{INPUTS_FUNCTION}({batch_size}) returned {_kind(made)} without any tensor that has a batch dimension.",
+            f"{INPUTS_FUNCTION}({asked}) returned {_kind(made)} without any tensor that has a batch dimension.",
             title="no inputs",
             remedy="It must return a tensor, a tuple of arguments, or a dict of keyword arguments.",
         )
-    if sizes[0] != batch_size:
-        raise ModelError(
-            f"{INPUTS_FUNCTION}({batch_size}) returned {sizes[0]} items, not {batch_size}.",
-            title="other inputs than asked for",
-        )
-    return inputs
+    return inputs, sizes[0]
 
 
 def _as_tensor(value: Any) -> Any:
