@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from itertools import pairwise
 
 import pytest
@@ -88,6 +90,15 @@ def test_too_small_a_place_says_so_in_the_room_there_is(width: int, height: int)
     drawn = render(FULL, width, height, PALETTE).plain
     assert len(drawn) <= max(width, 0)
     assert "the chart needs 20x4".startswith(drawn)
+
+
+def test_importing_the_chart_and_drawing_an_empty_one_loads_no_plotext() -> None:
+    program = (
+        "import sys; from tui.widgets.curve_chart import *; from tui.theming import load_themes;"
+        "render(Curves(), 78, 9, load_themes().get(None).palette);"
+        "sys.exit('plotext' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_drawing_twice_gives_the_same_picture() -> None:

@@ -10,11 +10,11 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rich.style import Style
 from rich.text import Text
 from textual.widget import Widget
-from textual_plotext.plot import Plot
 
 from engine.results import State
 from tui.terminal import SMALLEST, Charset
@@ -22,6 +22,9 @@ from tui.theming import Palette
 from tui.widgets.cells import Cell, length, narrow, put, runs, write_on_blank
 from tui.widgets.chart_scale import Axis, batch_axis, between, thin, value_axis
 from tui.widgets.curves import MARKS, CurvePoint, Curves, drawable
+
+if TYPE_CHECKING:
+    from textual_plotext.plot import Plot
 
 _ROLES = (
     "axis",
@@ -43,13 +46,15 @@ _FAILED: tuple[State, ...] = ("oom", "error", "skipped")
 _AS_ASCII = str.maketrans("┤├│┼", "++|+")
 
 
-class _Figure(Plot):
-    """A figure that keeps the size it is given; plotext's own is cut to the terminal's, 80x23 without one."""
+def new_figure(width: int, height: int) -> Plot:
+    """A figure of this size. plotext is imported here and not before: it would hold up the first frame."""
+    from textual_plotext.plot import Plot
 
-    def __init__(self, width: int, height: int) -> None:
-        super().__init__()
-        self._set_size(width, height)
-        self.theme("clear")
+    figure = Plot()
+    # plotsize() cuts the size to the terminal's, which is 80x23 without one; the widget of textual_plotext uses this too.
+    figure._set_size(width, height)  # noqa: SLF001
+    figure.theme("clear")
+    return figure
 
 
 def render(curves: Curves, width: int, height: int, palette: Palette, charset: Charset = "unicode") -> Text:
@@ -116,7 +121,7 @@ class _Picture:
         return limit if limit is not None and longest < limit <= 2 * longest else longest
 
     def _draw(self, bottom: Axis, left: Axis) -> list[list[Cell]]:
-        figure = _Figure(self.width, self.height - 1)
+        figure = new_figure(self.width, self.height - 1)
         figure.xaxes(False, False)
         figure.yaxes(True, self.right is not None)
         figure.xlim(bottom.low, bottom.high)
@@ -134,25 +139,25 @@ class _Picture:
         self._draw_throughput(figure, bottom)
         return [_cells(line, self.width) for line in figure.build().splitlines()[: self.height - 1]]
 
-    def _draw_limit(self, figure: _Figure, bottom: Axis, right: Axis) -> None:
+    def _draw_limit(self, figure: Plot, bottom: Axis, right: Axis) -> None:
         limit = self.curves.limit_ms
         if limit is not None and limit <= right.high:
             across = [(bottom.low, limit), (bottom.high, limit)]
             dashes = between(across, bottom, self.columns, every=2)
             self._plot(figure, dashes, self.marks.limit, "limit", joined=False, side="right")
 
-    def _draw_previous(self, figure: _Figure, bottom: Axis) -> None:
+    def _draw_previous(self, figure: Plot, bottom: Axis) -> None:
         curve = _curve((p.batch_size, p.throughput) for p in self.curves.previous)
         if curve:
             dots = between(thin(curve, bottom, self.columns), bottom, self.columns, every=2) or curve
             self._plot(figure, dots, self.marks.previous, "previous", joined=False)
 
-    def _draw_latency(self, figure: _Figure, bottom: Axis) -> None:
+    def _draw_latency(self, figure: Plot, bottom: Axis) -> None:
         curve = _curve((p.batch_size, p.latency_ms) for p in self.curves.points)
         shown = thin(curve, bottom, self.columns)
         self._plot(figure, shown, self.marks.latency, "latency", joined=True, side="right")
 
-    def _draw_throughput(self, figure: _Figure, bottom: Axis) -> None:
+    def _draw_throughput(self, figure: Plot, bottom: Axis) -> None:
         keep = [math.log2(size) for size in (self.curves.peak, self.curves.knee) if size is not None]
         curve = _curve((p.batch_size, p.throughput) for p in self.known)
         shown = thin(curve, bottom, self.columns, keep)
@@ -194,7 +199,7 @@ class _Picture:
 
     def _plot(
         self,
-        figure: _Figure,
+        figure: Plot,
         curve: Sequence[tuple[float, float]],
         marker: str,
         role: str,
@@ -312,6 +317,10 @@ class CurveChart(Widget):
         self._picture = Text()
         self.builds = 0
         """Pictures drawn so far."""
+
+    def on_mount(self) -> None:
+        # After the first frame and before the first figures, so that neither waits for plotext's import.
+        self.call_after_refresh(new_figure, 20, 4)
 
     @property
     def curves(self) -> Curves:
