@@ -101,8 +101,8 @@ def _outliers(blocks: Sequence[Block], load: float | None) -> Warned | None:
         return None
     what = "calls" if blocks[0].group == 1 else "groups of calls"
     text = (
-        f"{found.calls:,} of {found.of:,} {what} ({found.share:.2%}) took up to {found.largest_ms:.3g} ms, "
-        f"the typical one {found.median_ms:.3g} ms; items / wall time over all is {abs(apart):.1%} "
+        f"{found.calls:,} of {found.of:,} {what} ({_percent(found.share, 2)}) took up to {found.largest_ms:.3g} ms, "
+        f"the typical one {found.median_ms:.3g} ms; items / wall time over all is {_percent(abs(apart), 1)} "
         f"{'below' if apart < 0 else 'above'} the figure"
     )
     if load is not None and load >= LOAD_MATTERS:
@@ -148,12 +148,12 @@ def _noisy(measurement: Measurement, precision: float, load: float | None) -> Wa
     if load is not None and load >= LOAD_MATTERS:
         remedy = f"Other programs kept {load:.1f} cores busy: stop them first."
     elif needed <= 600.0:
-        remedy = f"± {precision:.1%} would take about {needed - spent:.0f} s more at this noise: measure it longer."
+        remedy = f"± {_percent(precision, 1)} would take about {needed - spent:.0f} s more at this noise: measure it longer."
     else:
-        remedy = f"± {precision:.1%} is out of reach at this noise; a wider --precision ends sooner."
+        remedy = f"± {_percent(precision, 1)} is out of reach at this noise; a wider --precision ends sooner."
     return Warned(
         "noisy",
-        f"± {half:.1%} after {spent:.1f} s of measuring",
+        f"± {_percent(half, 1)} after {spent:.1f} s of measuring",
         remedy,
         {"half_width": half, "seconds": spent, "seconds_needed": needed},
     )
@@ -181,7 +181,7 @@ def _coarse_timer(blocks: Sequence[Block], resolution_s: float) -> Warned | None
     return Warned(
         "timer",
         f"the clock ticks every {resolution_s * 1e6:.3g} µs and the typical timed span is {shortest_s * 1e6:.3g} µs: "
-        f"single times are off by up to {resolution_s / shortest_s if shortest_s > 0.0 else 1.0:.0%}",
+        f"single times are off by up to {_percent(resolution_s / shortest_s if shortest_s > 0.0 else 1.0, 0)}",
         "Trust the throughput, which is timed over whole blocks, more than the percentiles.",
         {"resolution_s": resolution_s, "span_s": shortest_s},
     )
@@ -243,7 +243,7 @@ def _drift(measurements: Sequence[Measurement], load: float | None) -> Warned | 
         cause = "The machine was still speeding up: measure again now that it is warm."
     return Warned(
         "drift",
-        f"throughput {'fell' if found.total < 0 else 'rose'} by {abs(found.total):.1%} over {found.seconds:.1f} s "
+        f"throughput {'fell' if found.total < 0 else 'rose'} by {_percent(abs(found.total), 1)} over {found.seconds:.1f} s "
         "of measuring",
         f"{cause} Sizes were measured in turns, so they compare fairly all the same.",
         {
@@ -268,3 +268,7 @@ def _fell_back(measurements: Sequence[Measurement], plan: Plan) -> Warned | None
         "See the warning of the measuring process for the cause, or leave --compile away.",
         {"sizes": len(sizes)},
     )
+
+
+def _percent(share: float, digits: int) -> str:
+    return f"{100.0 * share:.{digits}f} %"

@@ -103,9 +103,7 @@ def finite(value: float | None) -> float | None:
 
 def _why(change: float, fresh: float | None, in_run: float | None) -> str:
     """The difference in words, with the page faults of both where they are known."""
-    said = (
-        f"{abs(change):.0%} {'more' if change > 0 else 'less'} in a fresh process than among the other sizes"
-    )
+    said = f"{100.0 * abs(change):.0f} % {'more' if change > 0 else 'less'} in a fresh process than among the other sizes"
     if fresh is None or in_run is None:
         return f"{said}; page faults are not counted on this system"
     counts = f"{fresh:,.0f} page faults a call there, {in_run:,.0f} here"

@@ -56,8 +56,8 @@ class TestOneSize:
         blocks = [block(round_=i) for i in range(9)] + [block((10.0, 10.0, 150.0, 10.0, 10.0), round_=9)]
         warned = only(point_warnings(measured(blocks)))
         assert warned.kind == "outliers"
-        assert "1 of 50 calls (2.00%) took up to 150 ms, the typical one 10 ms" in warned.text
-        assert "21.9% below the figure" in warned.text
+        assert "1 of 50 calls (2.00 %) took up to 150 ms, the typical one 10 ms" in warned.text
+        assert "21.9 % below the figure" in warned.text
         assert warned.numbers["mean_to_figure"] == pytest.approx(500 / 640 - 1)
         assert warned.numbers["time_share"] == pytest.approx(140 / 640)
 

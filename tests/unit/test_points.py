@@ -129,7 +129,7 @@ class TestConfirmed:
         assert confirmed is not None
         assert not confirmed.agrees
         assert confirmed.faults_per_call == 0.0
-        assert "25% more" in confirmed.reason
+        assert "25 % more" in confirmed.reason
         assert "0 page faults a call there, 17,000 here" in confirmed.reason
         assert "not explained" not in confirmed.reason
 
@@ -146,7 +146,7 @@ class TestConfirmed:
         confirmed = confirmed_of(Measurement(32, blocks=blocks(8), confirmed=blocks(8, 0.06)))
         assert confirmed is not None
         assert "not counted" in confirmed.reason
-        assert "17% less" in confirmed.reason
+        assert "17 % less" in confirmed.reason
 
     def test_no_confirmation_is_none(self) -> None:
         assert confirmed_of(Measurement(32, blocks=blocks(8))) is None
