@@ -29,6 +29,8 @@ def load(plan: Plan, device: str = "cpu") -> LoadedModel:
     check(plan)
     import torch
 
+    torch.set_default_device(None)  # what an earlier model's code set is not the next one's home
+    torch.set_default_dtype(torch.float32)
     # The user's code must not find itself in inference mode: parameters made there could not be compiled or exported.
     with torch.inference_mode(mode=False):
         return _load(plan, device)

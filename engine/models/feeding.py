@@ -84,7 +84,7 @@ def feed(
     if plan.image_dir:
         pools = [_image_pool(specs, plan.image_dir, look or images.ImageLook())]
     else:
-        generator = torch.Generator().manual_seed(plan.seed)
+        generator = torch.Generator("cpu").manual_seed(plan.seed)
         pools = [_random_pool(spec, generator) for spec in specs]
     by_keyword = all(spec.name for spec in specs) if keyword is None else keyword
 
@@ -125,12 +125,14 @@ def _random_pool(spec: TensorSpec, generator: torch.Generator) -> Tensor:
     items = max(1, min(_POOL_ITEMS, int(_POOL_BYTES / (8 * size))))
     shape = (items, *spec.shape)
     if spec.dtype == "bool":
-        return torch.randint(0, 2, shape, generator=generator).bool()
+        return torch.randint(0, 2, shape, generator=generator, device="cpu").bool()
     dtype: torch.dtype = getattr(torch, spec.dtype)
     if spec.dtype in INTEGERS:
         below = spec.below or (256 if spec.dtype == "uint8" else 2)
-        return torch.randint(0, min(below, torch.iinfo(dtype).max + 1), shape, generator=generator).to(dtype)
-    return torch.randn(shape, generator=generator, dtype=torch.float32).to(dtype)
+        return torch.randint(
+            0, min(below, torch.iinfo(dtype).max + 1), shape, generator=generator, device="cpu"
+        ).to(dtype)
+    return torch.randn(shape, generator=generator, dtype=torch.float32, device="cpu").to(dtype)
 
 
 def _image_pool(specs: tuple[TensorSpec, ...], folder: str, look: images.ImageLook) -> Tensor:
@@ -146,4 +148,4 @@ def _image_pool(specs: tuple[TensorSpec, ...], folder: str, look: images.ImageLo
 def _repeated(pool: Tensor, batch_size: int) -> Tensor:
     if batch_size <= len(pool):
         return pool[:batch_size].clone()
-    return pool[torch.arange(batch_size) % len(pool)]
+    return pool[torch.arange(batch_size, device=pool.device) % len(pool)]

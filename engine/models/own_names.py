@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.util
+import os
 import sys
-import sysconfig
 from collections.abc import Sequence
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
@@ -56,7 +56,7 @@ class _OwnNames(importlib.abc.MetaPathFinder):
             theirs = PathFinder.find_spec(
                 fullname, [entry for entry in sys.path if not _is_ours(entry)], target
             )
-            if theirs is not None:
+            if theirs is not None and _has_code(theirs):
                 return theirs
         elif sys.modules.get(top) is not self._aside.get(top):
             return None  # a part of the user's package: found along the package's own path
@@ -71,6 +71,7 @@ class _Visit:
         self.folders = [folder.resolve() for folder in folders]
         self.path = list(sys.path)
         self.argv = list(sys.argv)
+        self.cwd = Path.cwd()
         self.before = set(sys.modules)
         self.aside = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in OWN}
         self.finder = _OwnNames(self.aside)
@@ -83,22 +84,33 @@ class _Visit:
         importlib.invalidate_caches()
 
     def undo(self) -> None:
-        for name in [name for name, module in sys.modules.items() if self._is_theirs(name, module)]:
+        places = {Path(entry).resolve() for entry in sys.path if entry not in self.path}
+        theirs = [name for name, module in sys.modules.items() if self._is_theirs(name, module, places)]
+        for name in theirs:
             del sys.modules[name]
         sys.modules.update(self.aside)
         sys.meta_path.remove(self.finder)
         sys.path[:] = self.path
         sys.argv[:] = self.argv
+        os.chdir(self.cwd)
 
-    def _is_theirs(self, name: str, module: ModuleType) -> bool:
-        # Their files may have been edited by the next load, and the next model's may have the same names.
-        if name.partition(".")[0] in OWN:
+    def _is_theirs(self, name: str, module: ModuleType, places: set[Path]) -> bool:
+        # Their files may be edited before the next load, and the next model's may have the same names.
+        top = name.partition(".")[0]
+        if top in OWN:
             return True
-        if name in self.before:
+        if name in self.before or _container(sys.modules.get(top, module)) not in places:
             return False
-        file = getattr(module, "__file__", None)
-        places = [file] if isinstance(file, str) else list(getattr(module, "__path__", None) or [])
-        return any(_lies_in(place, self.folders) and not _lies_in(place, _INSTALLED) for place in places)
+        # A compiled module can be loaded once in a process, and is not edited.
+        return not str(getattr(module, "__file__", None) or "").endswith(tuple(EXTENSION_SUFFIXES))
+
+
+def _container(module: ModuleType) -> Path | None:
+    """The folder on the path that a top-level module or package was found in; None for those without a file."""
+    for place in getattr(module, "__path__", None) or ():
+        return Path(place).resolve().parent
+    file = getattr(module, "__file__", None)
+    return Path(file).resolve().parent if isinstance(file, str) else None
 
 
 _visits: list[_Visit] = []
@@ -117,16 +129,12 @@ def leave() -> None:
         _visits.pop().undo()
 
 
-_INSTALLED = [
-    Path(place).resolve()
-    for key, place in sysconfig.get_paths().items()
-    if key in ("stdlib", "platstdlib", "purelib", "platlib")
-]
-
-
-def _lies_in(place: str, folders: Sequence[Path]) -> bool:
-    resolved = Path(place).resolve()
-    return any(resolved.is_relative_to(folder) for folder in folders)
+def _has_code(spec: ModuleSpec) -> bool:
+    """False for a folder that only has the name, e.g. one of compiled TensorRT engines."""
+    if spec.origin is not None:
+        return True
+    folders = [Path(place) for place in spec.submodule_search_locations or ()]
+    return any(next(folder.glob(pattern), None) for folder in folders for pattern in ("*.py", "*/*.py"))
 
 
 def _is_ours(entry: str) -> bool:

@@ -37,6 +37,12 @@ def load(spec: PythonObject, plan: Plan) -> LoadedModel:
         module = _built(name, found, argument_values(plan.model_args))
     if plan.weights:
         weights.load_into(module, plan.weights)
+    if any(parameter.is_meta for parameter in module.parameters()):
+        raise ModelError(
+            f"{name} has parameters without values (on the meta device).",
+            title="a model without weights",
+            remedy="Build it on a real device, e.g. with model.to_empty(device='cpu').",
+        )
     with usercode.running(f"{name}, while it was put in eval mode,"):
         module.eval()
     fed = feed_of(

@@ -394,3 +394,38 @@ def test_an_odd_name_of_a_file_is_no_obstacle() -> None:
     loaded = load("[/red] my-net.v2.py:Net", input="3x8x8")
     assert loaded.name == "red] my-net.v2.py:Net"
     assert outputs(loaded, 2).shape == (2, 2)
+
+
+def test_what_the_users_code_set_for_the_process_is_gone_for_the_next_model(tmp_path: Path) -> None:
+    write(
+        "odd.py",
+        "import os, torch\ntorch.set_default_device('meta')\ntorch.set_default_dtype(torch.float64)\n"
+        "os.mkdir('elsewhere')\nos.chdir('elsewhere')\nclass Net(torch.nn.Flatten): pass\n",
+    )
+    assert load("odd.py:Net", input="3x8x8").make_inputs(70).device.type == "cpu"
+    own_names.leave()
+    assert Path.cwd() == tmp_path
+    module = load("net.py:Net", input="3x8x8").module
+    assert module is not None
+    assert {(value.device.type, value.dtype) for value in module.parameters()} == {("cpu", torch.float32)}
+
+
+def test_a_model_without_values_is_refused() -> None:
+    write("empty.py", "import torch\ndef build():\n    return torch.nn.Linear(4, 2, device='meta')\n")
+    assert "has parameters without values" in refusal("empty.py:build", input="4")
+
+
+def test_a_folder_that_only_has_the_name_of_ours_changes_nothing() -> None:
+    write("engine/resnet.plan", "compiled")
+    load("net.py:Net", input="3x8x8")
+    import engine as late
+
+    assert late is engine
+
+
+def test_modules_that_the_user_added_to_the_path_are_read_again() -> None:
+    write("src/parts.py", NET)
+    write("model.py", "import sys\nsys.path.insert(0, 'src')\nfrom parts import Net\n")
+    first = load("model.py:Net", input="3x8x8").parameters
+    write("src/parts.py", NET.replace("width=4", "width=40"))
+    assert load("model.py:Net", input="3x8x8").parameters != first
