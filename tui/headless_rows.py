@@ -38,17 +38,17 @@ def columns(unit: str, percentile: int = 99) -> tuple[Column, ...]:
     """All columns, in order. A limit's percentile has its own column where the events carry it."""
     asked = [percentile] if percentile in (90, 95) else []
     return (
-        Column("", 5, 2, lambda _, mark: mark),
-        Column("batch", 7, 0, lambda point, _: formats.count(point.batch_size)),
-        Column(unit, max(len(unit), 10), 0, lambda point, _: _throughput(point)),
-        Column("±", 7, 1, lambda point, _: _plus_minus(point)),
-        Column("p50 ms", 9, 3, lambda point, _: formats.ms(point.latency_ms.p50)),
+        Column("", 4, 2, lambda _, mark: mark),
+        Column("batch", 6, 0, lambda point, _: formats.count(point.batch_size)),
+        Column(unit, max(len(unit), 9), 0, lambda point, _: _throughput(point)),
+        Column("±", 6, 1, lambda point, _: _plus_minus(point)),
+        Column("p50 ms", 7, 3, lambda point, _: formats.ms(point.latency_ms.p50)),
         *(
             Column(f"p{number} ms", 9, 1, lambda point, _, name=f"p{number}": _percentile(point, name))  # type: ignore[misc]
             for number in asked
         ),
         Column("p99 ms", 9, 1, lambda point, _: _percentile(point, "p99")),
-        Column(f"ms/{item_of(unit)}", max(len(item_of(unit)) + 3, 9), 4, lambda point, _: _per_item(point)),
+        Column(f"ms/{item_of(unit)}", max(len(item_of(unit)) + 3, 8), 4, lambda point, _: _per_item(point)),
         Column("MB", 6, 5, lambda point, _: formats.memory_mb(point.memory_mb)),
         Column("faults/call", 11, 6, lambda point, _: formats.count(point.faults_per_call)),
         Column("state", 9, 0, lambda point, _: point.state, left=True),
@@ -95,7 +95,7 @@ def notes(point: Point, unit: str) -> list[str]:
     """What else is to be known of a point: its failure, a batch that was not as asked, a confirmation, warnings."""
     said = []
     if point.error is not None:
-        said.append(_error(point.error))
+        said.append(_error(point.error, point.state))
     elif point.reason and point.state == "skipped":
         said.append(point.reason)
     if point.effective_batch_size not in (None, point.batch_size):
@@ -108,7 +108,9 @@ def notes(point: Point, unit: str) -> list[str]:
         figure = formats.throughput(fresh.throughput, fresh.low, fresh.high)
         why = f" ({fresh.reason})" if fresh.reason else ""
         said.append(f"in a fresh process {figure} {unit}{why}: that figure counts")
-    said.extend(" ".join(filter(None, (_stop(warned.text), warned.remedy))) for warned in point.warnings)
+    said.extend(
+        " ".join(filter(None, (as_sentence(warned.text), warned.remedy))) for warned in point.warnings
+    )
     if point.kept_from:
         said.append(f"taken over from run {point.kept_from}")
     return said
@@ -118,9 +120,9 @@ def sentence(point: Point, unit: str) -> str:
     """A point as a sentence that can be read aloud."""
     head = f"Batch size {point.batch_size:,}: "
     if point.throughput is None:
-        why = " ".join(_stop(note) for note in notes(point, unit))
+        why = " ".join(as_sentence(note) for note in notes(point, unit))
         word = _STATES[point.state]
-        return head + (f"{word}." if not why else why if why.startswith(word) else f"{word}: {why}")
+        return head + (f"{word}." if not why else why if why.lower().startswith(word) else f"{word}: {why}")
     parts = [f"{_throughput(point)} {unit}"]
     if point.throughput_low is not None and point.throughput_high is not None:
         parts[0] += f", plus or minus {_plus_minus(point)}"
@@ -135,7 +137,7 @@ def sentence(point: Point, unit: str) -> str:
         parts.append(f"{formats.memory_mb(point.memory_mb)} MB")
     if point.faults_per_call is not None:
         parts.append(f"{formats.count(point.faults_per_call)} page faults a call")
-    further = "".join(f" Note: {_stop(note)}" for note in notes(point, unit))
+    further = "".join(f" Note: {as_sentence(note)}" for note in notes(point, unit))
     return f"{head}{'; '.join(parts)}. {_STATES[point.state].capitalize()}.{further}"
 
 
@@ -206,11 +208,12 @@ def _percentile(point: Point, name: str) -> str:
     return formats.percentile(value, point.calls) if point.calls else formats.ms(value)
 
 
-def _error(error: ErrorText) -> str:
-    return (
-        f"{error.title}: {error.message}" if error.message and error.message != error.title else error.title
-    )
+def _error(error: ErrorText, state: str) -> str:
+    title = "" if error.title in (state, error.message) else error.title
+    return ": ".join(filter(None, (title, error.message)))
 
 
-def _stop(text: str) -> str:
+def as_sentence(text: str) -> str:
+    """The text with a capital letter and a full stop."""
+    text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) or not text else text + "."

@@ -8,7 +8,7 @@ from engine import events
 from engine.events import Diagnosis, Lane, Limit, RaceFinished, RunFinished, Verdict
 from engine.record import RunRecord
 from tui import formats
-from tui.headless_rows import item_of, unit_of
+from tui.headless_rows import as_sentence, item_of, unit_of
 
 
 def summary(record: RunRecord) -> list[str]:
@@ -31,10 +31,10 @@ def verdict_lines(verdict: Verdict, record: RunRecord) -> list[str]:
         limit = verdict.limit.text or _limit(verdict.limit)
         # The advice quotes the limit's text where it is the point.
         told = all(part.strip(" .").lower() in verdict.advice.lower() for part in limit.split(";"))
-        said.append("" if told else _sentence(limit))
+        said.append("" if told else as_sentence(limit))
     if verdict.cost is not None:
         said.append(
-            verdict.cost.text
+            as_sentence(verdict.cost.text)
             or f"Time per call: {formats.ms(verdict.cost.fixed_ms)} ms fixed"
             f" + {formats.ms(verdict.cost.per_item_ms)} ms per {item_of(unit_of(record))}."
         )
@@ -46,7 +46,7 @@ def verdict_lines(verdict: Verdict, record: RunRecord) -> list[str]:
 
 def warning_lines(warnings: Iterable[events.Warning]) -> list[str]:
     """Each warning with its remedy, said once."""
-    said = (f"Warning: {one.text}" + (f" {one.remedy}" if one.remedy else "") for one in warnings)
+    said = ("Warning: " + " ".join(filter(None, (as_sentence(one.text), one.remedy))) for one in warnings)
     return list(dict.fromkeys(said))
 
 
@@ -62,11 +62,13 @@ def race_lines(race: RaceFinished, unit: str) -> list[str]:
     if race.chunked:
         said.append("The images did not fit in one call: the largest size that fits was raced in chunks.")
     if race.outputs_agree is False:
-        said.append(f"The answers of the two lanes differ. {race.agreement}".rstrip())
+        said.append(f"The answers of the two lanes differ. {as_sentence(race.agreement)}".rstrip())
     elif race.outputs_agree is None:
-        said.append(f"Whether the answers are the same could not be compared. {race.agreement}".rstrip())
+        said.append(
+            f"Whether the answers are the same could not be compared. {as_sentence(race.agreement)}".rstrip()
+        )
     else:
-        said.append(race.agreement or "Both lanes gave the same answers.")
+        said.append(as_sentence(race.agreement) or "Both lanes gave the same answers.")
     return said
 
 
@@ -133,10 +135,6 @@ def _limit(limit: Limit) -> str:
     return f"Best size that keeps {asked}: {limit.best:,}."
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
-
-
 def _diagnosis(found: Diagnosis) -> list[str]:
-    said = " ".join(filter(None, (found.text, found.remedy)))
+    said = " ".join(filter(None, (as_sentence(found.text), found.remedy)))
     return [said, f"Try: {found.command}"] if found.command else [said]

@@ -99,7 +99,7 @@ def test_plain_is_a_sentence_for_each_size_in_ascii() -> None:
         "Batch size 32: 6,400 images/s, plus or minus 1.0 %; p50 1.00 ms; no p99 from 40 calls; 0.1562 ms per image; "
         "12 MB; 0 page faults a call. Stable." in out
     )
-    assert "Batch size 128: out of memory: tried to allocate 48 GB" in out
+    assert "Batch size 128: Out of memory: tried to allocate 48 GB" in out
 
 
 @pytest.mark.parametrize("environ", [{"LC_ALL": "C"}, {"LC_ALL": "en_GB.ISO-8859-1"}])
