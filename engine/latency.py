@@ -69,7 +69,8 @@ def limit_verdict(
 
     An exact binomial test of the share of calls over the limit against 1 - q: "pass" when as few over would be seen
     at most once in 20 if the share were 1 - q, "fail" when as many would. For "unknown" the second value is how many
-    further calls would decide if calls kept going over at the present rate; None when they would not.
+    further calls would decide if calls kept going over at the present rate; None when they would not. Calls are taken as
+    independent, and the test is for the calls there are: measuring on until it passes gives luck more than its one chance.
     """
     times = np.asarray(call_ms, dtype=np.float64)
     return limit_says(len(times), int(np.count_nonzero(times > limit_ms)), percentile)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from time import perf_counter
 
-from tests.unit.coverage import CASES, SIZES, simulate
+from tests.unit.coverage import CASES, SIZES, mean_and_t, median_and_deviation, simulate, simulate_plain
+from tests.unit.scripted import Noise
 
 
 def main() -> None:
@@ -25,6 +26,16 @@ def main() -> None:
                 f"{name:44s} {batch_size:6d} {of.stable_share:7.1%} {of.holds:7.1%} {of.median_blocks:7.0f} "
                 f"{of.median_half_width:6.2%}" + (f"   {took:.1f}" if batch_size == SIZES[0] else "")
             )
+    print(
+        "\na plain stop at the first narrow interval from six blocks on, one call a block: how often it holds the truth"
+    )
+    print(f"{'noise':44s} {'mean, t':>9s} {'median':>9s}")
+    for lingering in (0.0, 0.3, 0.5):
+        for level in (0.01, 0.03, 0.10):
+            noise = Noise(block=level, lingering=lingering)
+            shares = [simulate_plain(rule, noise, sweeps) for rule in (mean_and_t, median_and_deviation)]
+            name = f"{level:.0%} a block, lingering {lingering:g}"
+            print(f"{name:44s} {shares[0]:9.1%} {shares[1]:9.1%}")
 
 
 if __name__ == "__main__":
