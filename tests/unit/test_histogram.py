@@ -22,7 +22,7 @@ def counts(lines: list[str]) -> list[int]:
 
 def test_every_call_is_counted_once_in_bins_with_round_edges() -> None:
     lines = histogram([5.0 + n / 100 for n in range(100)], 40, PALETTE).plain.split("\n")
-    assert [line.split()[0] for line in lines[:-1]] == ["5", "5.2", "5.4", "5.6", "5.8"]
+    assert [line.split()[0] for line in lines[:-1]] == ["5.0", "5.2", "5.4", "5.6", "5.8"]
     assert counts(lines) == [20, 20, 20, 20, 20]
     assert lines[-1] == "100 calls, longest 5.99 ms"
 
@@ -30,7 +30,7 @@ def test_every_call_is_counted_once_in_bins_with_round_edges() -> None:
 def test_a_slow_call_does_not_hide_how_the_others_differ() -> None:
     times = [1.5] * 30 + [2.5] * 60 + [900.0]
     lines = histogram(times, 40, PALETTE).plain.split("\n")
-    assert [line.split()[0] for line in lines[:-1]] == ["1.4", "1.6", "1.8", "2", "2.2", "2.4", "2.6+"]
+    assert [line.split()[0] for line in lines[:-1]] == ["1.4", "1.6", "1.8", "2.0", "2.2", "2.4", "2.6+"]
     assert counts(lines) == [30, 0, 0, 0, 0, 60, 1]
     assert lines[-1] == "91 calls, longest 900 ms"
 

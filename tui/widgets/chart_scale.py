@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+_MOST_STEPS = 6
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _HEADROOM = 1.08
 """The top of an axis above its highest value, so that a label fits over the peak."""
@@ -33,10 +34,10 @@ class Axis:
 
 
 def value_axis(highest: float, rows: int) -> Axis:
-    """An axis from 0 to a little over `highest`, with a round label about every third row."""
+    """An axis from 0 to a little over `highest`, with a round label about every third row, few in all."""
     highest = highest if highest > 0 else 1.0
     top = highest * _HEADROOM
-    step = round_step(highest / max(1, (rows + 2) // 3))
+    step = round_step(highest / min(max(1, (rows + 2) // 3), _MOST_STEPS))
     count = math.floor(top / step + 1e-9)
     if count == 0:
         step, count = _floor_to_digit(highest), 1
@@ -133,8 +134,14 @@ def _floor_to_digit(value: float) -> float:
 
 
 def plain(value: float, step: float) -> str:
-    decimals = 0
-    while decimals < 6 and abs(step * 10**decimals - round(step * 10**decimals)) > 1e-6:
-        decimals += 1
-    text = f"{value:.{decimals}f}"
+    """A number with as many decimals as multiples of the step need, without zeros at its end."""
+    text = f"{value:.{decimals(step)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def decimals(step: float) -> int:
+    """The decimals that multiples of a step need, 6 at the most."""
+    count = 0
+    while count < 6 and abs(step * 10**count - round(step * 10**count)) > 1e-6:
+        count += 1
+    return count

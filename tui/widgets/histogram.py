@@ -12,7 +12,7 @@ from tui import formats
 from tui.terminal import Charset
 from tui.theming import Palette
 from tui.widgets.bars import bar
-from tui.widgets.chart_scale import plain, round_step
+from tui.widgets.chart_scale import decimals, round_step
 
 _TAIL_FROM = 2.0
 """A tail is gathered in one bin when it reaches this many times further than the other 95 % of the calls are spread:
@@ -34,7 +34,7 @@ def histogram(
     counts = [0] * len(edges)
     for time in times:
         counts[bisect_right(edges, time) - 1] += 1
-    labels = [plain(edge, step) for edge in edges]
+    labels = [f"{edge:.{decimals(step)}f}" for edge in edges]
     if tail:
         labels[-1] += "+"
     figures = [f"{count:,}" for count in counts]
@@ -61,7 +61,7 @@ def bin_edges(times: Sequence[float], bins: int) -> tuple[list[float], float, bo
     tail = longest - usual > _TAIL_FROM * (usual - shortest) > longest * 1e-6
     top = usual if tail else longest
     if top - shortest <= longest * 1e-6:
-        return [shortest], round_step(shortest / 1000) if shortest > 0 else 1.0, False
+        return [shortest], round_step(shortest / 100) if shortest > 0 else 1.0, False
     step = round_step((top - shortest) / (bins - 1 if tail else bins))
     first, last = math.floor(shortest / step + 1e-9), math.floor(top / step + 1e-9)
     # Twelve digits: 27 * 0.2 is a hair over 5.4, and a call of 5.4 ms belongs in the bin that says 5.4.
