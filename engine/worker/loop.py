@@ -20,6 +20,8 @@ Step = Callable[[], object]
 
 SECOND = 1_000_000_000
 BLOCK_NS = SECOND // 20
+LONGEST_BLOCK_NS = 10 * BLOCK_NS
+"""A block calibrated on a quiet machine ends early on one that has become far slower: a size may not eat the others' time."""
 GROUP_BELOW_NS = 50_000
 """Calls shorter than this are timed several at once; reading the clock then costs under 1 % of what it times."""
 WARM_UP_CALLS = 2
@@ -51,7 +53,7 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Times of one block: `total_ns` from the first call's start to the last one's end, `group_ns` per group of calls."""
+    """Times of one block: `total_ns` from the first call's start to the last one's end, `group_ns` per group made."""
 
     total_ns: int
     group_ns: tuple[int, ...]
@@ -116,8 +118,9 @@ def lengthened(calibration: Calibration, timed: Timed) -> Calibration:
 
 
 def time_block(step: Step, calibration: Calibration, clock: Clock, stop: StopFlag) -> Timed:
-    """Time `calibration.calls` calls back to back. Raises StopRequested between groups when the flag goes up.
+    """Time `calibration.calls` calls back to back, fewer when they outlast `LONGEST_BLOCK_NS` by far.
 
+    Raises StopRequested between groups when the flag goes up.
     The clock is read once between two groups, so that the groups' times add up to the total.
     """
     group = calibration.group
@@ -126,22 +129,25 @@ def time_block(step: Step, calibration: Calibration, clock: Clock, stop: StopFla
     marks = [0] * (groups + 1)
     with quiet_collector():
         if group == 1:
-            marks[0] = clock()
+            start = marks[0] = clock()
+            latest = start + LONGEST_BLOCK_NS
             for index in range(1, groups + 1):
                 step()
-                marks[index] = clock()
-                if stop.up:
+                now = marks[index] = clock()
+                if stop.up or now > latest:
                     break
         else:
             inner = range(group)
-            marks[0] = clock()
+            start = marks[0] = clock()
+            latest = start + LONGEST_BLOCK_NS
             for index in range(1, groups + 1):
                 for _ in inner:
                     step()
-                marks[index] = clock()
-                if stop.up:
+                now = marks[index] = clock()
+                if stop.up or now > latest:
                     break
     stop.check()
+    del marks[index + 1 :]
     return Timed(
         total_ns=max(marks[-1] - marks[0], 1),
         group_ns=tuple(max(after - before, 1) for before, after in pairwise(marks)),

@@ -119,7 +119,10 @@ def configure(loaded: LoadedModel, plan: Plan, device: Device) -> Configured:
         module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if plan.compile is not None:
         _compile_every_size()
-        configured.compiled = torch.compile(module, mode=plan.compile, dynamic=False)
+        try:
+            configured.compiled = torch.compile(module, mode=plan.compile, dynamic=False)
+        except RuntimeError as error:
+            raise UsageError(str(error), argument="--compile") from error
     return configured
 
 

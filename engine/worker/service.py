@@ -138,7 +138,9 @@ class Service:
         loaded = self._outside.load(plan, chosen.name)
         _restore_signals()
         threads.hold()
-        self._model = configure(loaded, plan, chosen)
+        # Parameters that are converted in inference mode could not be compiled.
+        with torch.inference_mode(mode=False):
+            self._model = configure(loaded, plan, chosen)
         self._compiled = self._model.compiled is not None
         self._threads = threads
         # What is here now lives as long as the model: collecting before a block need not look at it again.
@@ -172,7 +174,8 @@ class Service:
         finite, all_zero = outputs.looks(output)
         del output
         stop.check()
-        if cold_ns < LONG_COLD_NS:
+        # A cold call that compiled took memory for the compiler, not for the call.
+        if cold_ns < LONG_COLD_NS or self._compiled:
             before = model.device.memory_before()
             step()
             peak = model.device.memory_peak()
@@ -228,7 +231,8 @@ class Service:
         timed = time_block(size.step, size.calibration, self._outside.clock, self._inbox.stop)
         after = counters.minor_faults()
         other_load = self._other_load.end()
-        calls, group = size.calibration.calls, size.calibration.group
+        group = size.calibration.group
+        calls = len(timed.group_ns) * group
         longer = lengthened(size.calibration, timed)
         self._sizes[command.batch_size] = replace(size, calibration=longer)
         return wire.BlockReply(

@@ -89,6 +89,11 @@ def _in_c(layer: Any, images: Any) -> Any:
     return layer(images)
 
 
+def _pointwise(layer: Any, images: Any) -> Any:
+    """Something that a compiler writes a kernel for."""
+    return layer(images).sin().cos()
+
+
 def _exits(layer: Any, images: Any) -> Any:
     if len(images) > 1:
         raise SystemExit("enough")
@@ -100,6 +105,7 @@ FORWARDS: dict[str, Callable[[Any, Any], Any]] = {
     "asks": _asks,
     "forks": _forks,
     "in-c": _in_c,
+    "pointwise": _pointwise,
     "exits-in-call": _exits,
 }
 

@@ -134,6 +134,14 @@ def test_short_calls_are_timed_in_groups_with_one_reading_each() -> None:
     assert (bench.calls, bench.readings) == (12, 4)
 
 
+@pytest.mark.parametrize("group", [1, 2])
+def test_a_block_on_a_machine_that_has_become_far_slower_ends_early(group: int) -> None:
+    bench = Bench(repeat(100 * MS))
+    timed = time_block(bench.step, Calibration(50 * group, group), bench.clock, StopFlag())
+    assert bench.calls == 6
+    assert timed == Timed(600 * MS, (group * 100 * MS,) * (6 // group))
+
+
 def test_a_clock_that_stands_still_gives_no_zero_times() -> None:
     bench = Bench(repeat(0))
     timed = time_block(bench.step, Calibration(2, 1), bench.clock, StopFlag())
