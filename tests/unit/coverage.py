@@ -27,6 +27,7 @@ CASES = {
     "10 % a block": Noise(call=0.01, block=0.10),
     "10 % a block, spikes": Noise(call=0.01, block=0.10, spike_rate=0.001),
     "3 % a block, lingering 0.3": Noise(call=0.01, block=0.03, lingering=0.3),
+    "10 % a block, lingering 0.3": Noise(call=0.01, block=0.10, lingering=0.3),
     "3 % a block, lingering 0.5": Noise(call=0.01, block=0.03, lingering=0.5),
 }
 

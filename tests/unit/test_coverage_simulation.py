@@ -24,9 +24,11 @@ from tests.unit.coverage import (
 from tests.unit.scripted import Clock, CostCurve, Noise, ScriptedRunner, drive
 
 
-@pytest.mark.parametrize("name", ["1 % a call, spikes", "3 % a call, spikes", "3 % a block"])
-def test_intervals_of_stable_sizes_hold_the_truth_up_to_three_per_cent_noise(name: str) -> None:
-    figures = simulate(CASES[name], 1000)
+@pytest.mark.parametrize(
+    ("name", "sweeps"), [("1 % a call, spikes", 1000), ("3 % a call, spikes", 1000), ("3 % a block", 300)]
+)
+def test_intervals_of_stable_sizes_hold_the_truth_up_to_three_per_cent_noise(name: str, sweeps: int) -> None:
+    figures = simulate(CASES[name], sweeps)
     for batch_size in SIZES:
         assert figures[batch_size].stable_share == 1.0
         assert figures[batch_size].holds >= 0.93, (batch_size, figures[batch_size].holds)
@@ -53,21 +55,22 @@ def test_a_quiet_size_is_stable_after_few_blocks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("plain", "noise", "at_most"),
+    ("plain", "noise", "at_most", "ours_at_least"),
     [
-        (median_and_deviation, Noise(block=0.10), 0.82),
-        (median_and_deviation, Noise(block=0.03), 0.80),
-        (mean_and_t, Noise(block=0.03, lingering=0.5), 0.75),
+        (median_and_deviation, Noise(block=0.03), 0.80, 0.93),
+        (median_and_deviation, Noise(block=0.10), 0.83, 0.90),
+        (median_and_deviation, Noise(block=0.10, lingering=0.3), 0.71, 0.85),
+        (mean_and_t, Noise(block=0.03, lingering=0.5), 0.75, 0.83),
     ],
 )
 def test_a_plain_stop_at_the_first_narrow_interval_holds_the_truth_far_less(
-    plain: PlainInterval, noise: Noise, at_most: float
+    plain: PlainInterval, noise: Noise, at_most: float, ours_at_least: float
 ) -> None:
-    """Luck, and noise that outlasts a block, are what the sweep's rule is made against."""
+    """Luck, and noise that outlasts a block, are what the sweep's interval is made against."""
     assert simulate_plain(plain, noise, 1000) < at_most
     ours = simulate(noise, 200, (8,))[8]
-    assert ours.stable > 150
-    assert ours.holds > at_most + 0.08
+    assert ours.stable > 50
+    assert ours.holds >= ours_at_least
 
 
 class OneAfterAnother:
