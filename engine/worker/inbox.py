@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import queue
-import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import msgspec
 
@@ -33,6 +33,13 @@ class StopFlag:
             raise StopRequested
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A line that is no command, e.g. one of a newer session; it is answered too, because the session waits."""
+
+    reason: str
+
+
 class Inbox:
     """Commands in the order in which they came. The thread runs only when a line arrives, never on a timer.
 
@@ -43,7 +50,7 @@ class Inbox:
     def __init__(self, read: Callable[[], bytes], at_end: Callable[[], None]) -> None:
         self._read = read
         self._at_end = at_end
-        self._queue: queue.SimpleQueue[tuple[int, wire.Command]] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[int, wire.Command | Unreadable]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._received = 0
         self._last_stop = 0
@@ -76,12 +83,11 @@ class Inbox:
         self._at_end()
 
     def _put(self, line: bytes) -> None:
+        command: wire.Command | Unreadable
         try:
             command = wire.decode_command(line)
         except msgspec.DecodeError as error:
-            # A session of another version may know more commands; it will see what happened on our stderr.
-            print(f"batchpeak worker: not a command: {error}", file=sys.stderr)  # noqa: T201
-            return
+            command = Unreadable(str(error))
         with self._lock:
             self._received += 1
             if isinstance(command, wire.Stop):
@@ -89,7 +95,7 @@ class Inbox:
                 self.stop.up = True
             self._queue.put((self._received, command))
 
-    def take(self) -> wire.Command:
+    def take(self) -> wire.Command | Unreadable:
         """The next command; waits for it. The stop flag is up only if a Stop came after that command."""
         while True:
             number, command = self._queue.get()

@@ -108,10 +108,6 @@ def configure(loaded: LoadedModel, plan: Plan, device: Device) -> Configured:
     configured = Configured(loaded, device, plan)
     if module is None:
         return configured
-    with contextlib.suppress(
-        NotImplementedError
-    ):  # an exported program's module is in no mode; it is as it was exported
-        module.eval()
     device.put(module)
     if not plan.autocast and plan.dtype != "float32":
         module.to(DTYPES[plan.dtype])

@@ -59,6 +59,8 @@ def looks(output: object) -> tuple[bool, bool]:
     tensor = first_tensor(output)
     if tensor is None or not tensor.is_floating_point() or tensor.numel() == 0:
         return True, False
+    if tensor.layout != torch.strided or tensor.dtype.itemsize < 2:
+        return True, False  # sparse tensors and 8-bit floats know too few operations to be looked at
     rows = max(_VALUES_AT_ONCE * len(tensor) // tensor.numel(), 1)
     finite, zero = True, True
     for part in torch.split(tensor, rows):

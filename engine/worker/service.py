@@ -19,7 +19,7 @@ from engine.results import Block, Failure, Prepared
 from engine.worker import counters, device, memory, outputs
 from engine.worker.device import Device
 from engine.worker.failures import classify, forget, plain, where
-from engine.worker.inbox import Inbox, StopRequested
+from engine.worker.inbox import Inbox, StopRequested, Unreadable
 from engine.worker.laps import Lane, lane_of, run_lap
 from engine.worker.loop import (
     SECOND,
@@ -81,7 +81,7 @@ class Service:
                 return
             self._send(self.answer(command))
 
-    def answer(self, command: wire.Command) -> wire.Reply:
+    def answer(self, command: wire.Command | Unreadable) -> wire.Reply:
         """The final reply to a command. Whatever the user's code raises, SystemExit too, becomes one."""
         try:
             with torch.inference_mode():
@@ -109,7 +109,7 @@ class Service:
             self._let_go_after_failure(command)
         return reply
 
-    def _answer(self, command: wire.Command) -> wire.Reply:
+    def _answer(self, command: wire.Command | Unreadable) -> wire.Reply:
         match command:
             case wire.Load():
                 return self._load_model(command.plan)
@@ -126,6 +126,11 @@ class Service:
                 first, second = (self._last_lap.get(lane) for lane in (0, 1))
                 kept = [lane.outputs if lane else None for lane in (first, second)]
                 return outputs.agreement(kept[0] or [None], kept[1] or [None])
+            case Unreadable():
+                raise BatchpeakError(
+                    f"the measuring process does not know this command: {command.reason}",
+                    title="not understood",
+                )
             case _:  # a Stop that came too late to interrupt anything
                 return wire.Stopped()
 
@@ -300,7 +305,7 @@ class Service:
             del old
             chosen.empty_cache()
 
-    def _let_go_after_failure(self, command: wire.Command) -> None:
+    def _let_go_after_failure(self, command: wire.Command | Unreadable) -> None:
         """Nothing of a failed batch stays: memory held after a failure makes sizes fail that fitted before."""
         if isinstance(command, wire.Prepare | wire.Measure):
             self._sizes.pop(command.batch_size, None)
