@@ -25,6 +25,8 @@ PRIOR_DF = 8.0
 """Weight of the noise of all sizes together in the noise of one, in degrees of freedom."""
 HUBER = 2.5
 """Residuals beyond this many standard deviations are pulled in to it."""
+ENOUGH = 6
+"""Blocks of one size among which an interrupted one stands out."""
 SAME = math.log(1.02)
 """Two figures of one size nearer than this agree, however narrow their intervals are."""
 
@@ -161,6 +163,7 @@ def fit(rows: Sequence[Row]) -> Field | None:
     lost = len(sizes) + (len(rounds) - parts if parts == 1 else 0)
     freedom = len(rows) - lost
     estimate, effects = design.solve(values)
+    bound = math.inf
     for _ in range(3):
         residuals = values - estimate[size_of] - effects[round_of]
         scale = float(np.median(np.abs(residuals[np.abs(residuals) > 0]))) * 1.5 if freedom > 2 else 0.0
@@ -170,7 +173,7 @@ def fit(rows: Sequence[Row]) -> Field | None:
         pulled = values - residuals + np.clip(residuals, -bound, bound)
         estimate, effects = design.solve(pulled)
     residuals = values - estimate[size_of] - effects[round_of]
-    noise, degrees = _noise(residuals, size_of, len(sizes), freedom)
+    noise, degrees = _noise(residuals, size_of, len(sizes), freedom, bound)
     if parts == 1 and noise.size:
         design = design.with_round_spread(float(np.median(noise)), effects)
         estimate, _ = design.solve(
@@ -189,14 +192,23 @@ def fit(rows: Sequence[Row]) -> Field | None:
     )
 
 
-def _noise(residuals: Array, size_of: npt.NDArray[np.intp], sizes: int, freedom: int) -> tuple[Array, Array]:
-    """Noise of one block per size, drawn towards that of all; and its degrees of freedom. Empty without residuals."""
+def _noise(
+    residuals: Array, size_of: npt.NDArray[np.intp], sizes: int, freedom: int, bound: float
+) -> tuple[Array, Array]:
+    """Noise of one block per size, drawn towards that of all; and its degrees of freedom. Empty without residuals.
+
+    Blocks pulled in count as pulled in, divided by the share of those that were not (Huber's variance of an M-estimate). Not so
+    in a size with few blocks: there nobody can say which of two blocks was the interrupted one.
+    """
     if freedom < 1:
         return np.empty(0), np.empty(0)
-    squares = np.bincount(size_of, weights=residuals**2, minlength=sizes)
     count = np.bincount(size_of, minlength=sizes).astype(np.float64)
+    clipped = np.clip(residuals, -bound, bound)
+    kept = float(np.mean(np.abs(residuals) <= bound))
+    pulled = np.bincount(size_of, weights=clipped**2, minlength=sizes) / kept**2
+    squares = np.where(count >= ENOUGH, pulled, np.bincount(size_of, weights=residuals**2, minlength=sizes))
     own_freedom = count * (freedom / residuals.size)
-    pooled = float(squares.sum()) / freedom
+    pooled = float(pulled.sum()) / freedom
     prior = min(PRIOR_DF, float(freedom))
     variance = (prior * pooled + squares) / (prior + own_freedom)
     # A noise of exactly 0 (a clock that ticks coarsely) would make every difference sure.

@@ -27,14 +27,17 @@ LEAST_TO_LEAVE = 2
 NAMED_BLOCKS = stats.MIN_BLOCKS
 """Blocks of a size that the verdict names first, so that its row has an interval."""
 HOPELESS = 0.5
-FLAT_NEAR, NEAR, STEEP_NEAR = 1.5, 1.25, 1.13
+FLAT_NEAR, NEAR, STEEP_NEAR = 1.5, 1.25, 1.07
 """How near the leader's neighbours must be (ratio of the sizes): nearer where the curve falls off faster."""
 FLAT, STEEP = -0.01, -0.03
 """Log ratios of a neighbour to the leader, down to which the curve is flat there, and below which it is steep."""
 MOST_PROBES = 16
 TIED_WITHIN = 0.02
 """Two sizes whose log ratio is known this well (95 %, one pair) and that still cannot be told apart are tied."""
-TIED_PART = 1 / 12
+PLATEAU_WITHIN = 0.04
+"""The same on a plateau, where which of many alike sizes leads makes no difference to anybody."""
+PLATEAU_SPAN, PLATEAU_SIZES = 8, 4
+TIED_PART = 1 / 30
 """So are two of which one has had this part of the budget."""
 _CAPS = ("oom", "killed", "forecast")
 
@@ -254,8 +257,9 @@ class Search:
             self._end("no size keeps the limit")
             return
         leader = found.leader_of(eligible)
-        wanted = self._in_question(found, eligible, leader, now)
-        if all(len(self._trials[size].blocks) >= LEAST_TO_LEAVE for size in wanted):
+        plateau = self._plateau(found, eligible, leader)
+        wanted = self._in_question(found, eligible, leader, now, PLATEAU_WITHIN if plateau else TIED_WITHIN)
+        if not plateau and all(len(self._trials[size].blocks) >= LEAST_TO_LEAVE for size in wanted):
             for low, high, reason in self._gaps(found, eligible, leader):
                 size = between(low, high)
                 if size is not None and size not in self._trials and self._probes < MOST_PROBES:
@@ -268,7 +272,19 @@ class Search:
         wanted.add(leader)
         self._new_round(sorted(wanted))
 
-    def _in_question(self, found: Field, eligible: Sequence[int], leader: int, now: float) -> set[int]:
+    def _plateau(self, found: Field, eligible: Sequence[int], leader: int) -> bool:
+        """Whether, as far as known, many sizes over a wide span are alike."""
+        alpha = (1.0 - stats.CONFIDENCE) / max(1, len(eligible))
+        alike = [size for size in eligible if found.highest(size, leader, alpha) >= 0.0]
+        return (
+            len(alike) >= PLATEAU_SIZES
+            and max(alike) >= PLATEAU_SPAN * min(alike)
+            and all(len(self._trials[size].blocks) >= NAMED_BLOCKS for size in alike)
+        )
+
+    def _in_question(
+        self, found: Field, eligible: Sequence[int], leader: int, now: float, within: float
+    ) -> set[int]:
         """The sizes that need another block before the verdict stands."""
         others = [size for size in eligible if size != leader]
         alpha = (1.0 - stats.CONFIDENCE) / max(1, len(others))
@@ -285,18 +301,22 @@ class Search:
                 trial.left = f"surely slower than {leader}"
                 continue
             trial.left = ""
-            if surely_loses or found.highest(size, leader, alpha) > -TIE:
-                tied = len(trial.blocks) >= NAMED_BLOCKS and (
-                    trial.spent_s >= TIED_PART * self._budget_s
-                    or found.half_width(size, leader, (1.0 - stats.CONFIDENCE) / 2.0) <= TIED_WITHIN
-                )
-                if not tied or surely_loses:
-                    wanted.add(size)
+            if len(trial.blocks) < NAMED_BLOCKS or surely_loses:
+                wanted.add(size)
+            elif found.highest(size, leader, alpha) > -TIE and not self._tied(found, size, leader, within):
+                wanted.add(size)
         named = {leader, knee_of(found, leader)} & set(eligible)
         for size in named:
             if not self._exhausted(self._trials[size], now) and self._needs_more(size, leader):
                 wanted.add(size)
         return wanted
+
+    def _tied(self, found: Field, size: int, leader: int, within: float) -> bool:
+        """Whether more blocks would hardly tell a size from the leader."""
+        return (
+            self._trials[size].spent_s >= TIED_PART * self._budget_s
+            or found.half_width(size, leader, (1.0 - stats.CONFIDENCE) / 2.0) <= within
+        )
 
     def _needs_more(self, size: int, leader: int) -> bool:
         """Whether a size that the verdict will name lacks blocks, precision or the calls that the limit needs."""
@@ -346,7 +366,7 @@ class Search:
             if size not in eligible or abs(index - at) < 2:
                 continue
             sides = [sizes[i] for i in (index - 1, index + 1) if 0 <= i < len(sizes)]
-            if all(found.difference(size, side) > -FLAT for side in sides):
+            if all(found.lowest(size, side, 0.1) > 0.0 for side in sides):
                 hills.append(size)
         return sorted(hills, key=found.level, reverse=True)
 
