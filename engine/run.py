@@ -261,7 +261,7 @@ class Run:
                 self._with_confirmed(measurement),
                 **self._head(),
                 reason=strategy.reason(size),
-                warnings=checks.point_warnings(measurement),
+                warnings=checks.point_warnings(measurement, precision=self._plan.precision),
             )
         )
 
@@ -343,7 +343,9 @@ class Run:
                 yield self._told(events.BlockMeasured(**self._head(), block=block))
             if measurement.state != "measuring":
                 point = points.point_of(
-                    measurement, **self._head(), warnings=checks.point_warnings(measurement)
+                    measurement,
+                    **self._head(),
+                    warnings=checks.point_warnings(measurement, precision=self._plan.precision),
                 )
                 yield self._told(msgspec.structs.replace(point, kept_from=kept_from))
 
