@@ -44,6 +44,9 @@ class Entry:
     source: str
     description: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.spec:<32}  {self.description}".rstrip()
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:
@@ -58,35 +61,58 @@ Ask = Callable[[Sequence[str]], str]
 
 
 def listing(query: str | None = None) -> list[Entry]:
-    """The models whose name contains every word of `query`, best matches first; all of them without one."""
+    """The models whose name contains every word of `query`, best matches first; without one, what kinds there are."""
     return list(search(query).entries)
 
 
 def search(query: str | None = None, *, ask: Ask | None = None, cache: Path | None = None) -> Listing:
     """As `listing`, with notes. `ask` runs the child that imports a library, `cache` is the folder that keeps its answer."""
+    words = (query or "").lower().split()
+    cached = [Entry(f"hf:{name}", "hf", "in the transformers cache") for name in _cached_repositories()]
+    if not words:
+        return Listing((_BUILT_IN, *_KINDS, *map(_library, EXTRAS), *cached), ())
     folder = platformdirs.user_cache_path("batchpeak") if cache is None else cache
-    found = [
-        Entry(
-            BUILT_IN_MODEL, "built-in", f"trained CNN, {fashion_cnn.PARAMETERS:,} parameters, 1x28x28 images"
-        )
-    ]
-    notes: list[str] = []
+    found, notes = [_BUILT_IN, *cached], []
     for library in LIBRARIES:
-        if importlib.util.find_spec(EXTRAS[library]) is None:
+        if not _is_installed(library):
             notes.append(f"{library} is not installed: pip install 'batchpeak[{library}]' adds its models.")
             continue
         names = _names(library, ask or _run, folder)
         if names is None:
             notes.append(f"{library} is installed, but cannot be imported beside this torch.")
         found += [Entry(f"{library}:{name}", library) for name in names or ()]
-    found += [Entry(f"hf:{name}", "hf", "in the transformers cache") for name in _cached_repositories()]
-    return Listing(tuple(_matching(found, query)), tuple(notes))
+    return Listing(tuple(_matching(found, words)), tuple(notes))
 
 
-def _matching(entries: list[Entry], query: str | None) -> list[Entry]:
-    words = (query or "").lower().split()
-    if not words:
-        return entries
+_BUILT_IN = Entry(
+    BUILT_IN_MODEL, "built-in", f"trained CNN, {fashion_cnn.PARAMETERS:,} parameters, 1x28x28 images"
+)
+_KINDS = (
+    Entry("file.py:NAME", "file", "an nn.Module, a class of one, or a function that builds one"),
+    Entry("package.module:NAME", "file", "the same, of an installed package or from this folder"),
+    Entry("model.pt .pth .ts", "file", "TorchScript; a pickled module with --trust"),
+    Entry("model.pt2", "file", "torch.export archive"),
+)
+
+
+def _library(extra: str) -> Entry:
+    """What is to be said of an extra without importing it."""
+    forms = {"onnx": "model.onnx", "hf": "hf:FOLDER-OR-ID"}
+    package = EXTRAS[extra]
+    if not _is_installed(extra):
+        said = f"needs {package}: pip install 'batchpeak[{extra}]'"
+    elif extra in LIBRARIES:
+        said = f"{package} {importlib.metadata.version(package)}; `batchpeak models WORD` searches its names"
+    else:
+        said = f"by {package} {importlib.metadata.version(package)}"
+    return Entry(forms.get(extra, f"{extra}:NAME"), extra, said)
+
+
+def _is_installed(extra: str) -> bool:
+    return importlib.util.find_spec(EXTRAS[extra]) is not None
+
+
+def _matching(entries: list[Entry], words: list[str]) -> list[Entry]:
     kept = [entry for entry in entries if all(word in entry.spec.lower() for word in words)]
 
     def rank(entry: Entry) -> tuple[int, int]:
@@ -139,7 +165,7 @@ def _run(command: Sequence[str]) -> str:
 
 def _cached_repositories() -> list[str]:
     """Ids of the models in the Hugging Face cache of this machine that have a configuration."""
-    if importlib.util.find_spec(EXTRAS["hf"]) is None:
+    if not _is_installed("hf"):
         return []
     home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
     hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
