@@ -45,7 +45,11 @@ class KeyLine(Widget):
             if binding.show and active.enabled and binding.id is not None:
                 entry = (binding.key, self.app.get_key_display(binding), binding.description)
                 found.setdefault(binding.id, entry)
-        return tuple(found.values())
+        declared = [
+            getattr(binding, "id", None) for node in (self.screen, self.app) for binding in node.BINDINGS
+        ]
+        # A key of the person's own stands where the key that it replaces stood.
+        return tuple(found[name] for name in sorted(found, key=lambda name: _place(declared, name)))
 
     def render(self) -> Text:
         """As many keys as fit; those of `_ALWAYS` are among them."""
@@ -67,3 +71,7 @@ class KeyLine(Widget):
             text.stylize(Style(meta={"@click": f"app.simulate_key('{key}')"}), start)
             text.append(_GAP)
         return text
+
+
+def _place(names: list[str | None], name: str) -> int:
+    return names.index(name) if name in names else len(names)

@@ -20,6 +20,7 @@ from engine.errors import BatchpeakError, UsageError
 from engine.plan import BUILT_IN_MODEL, Dtype, Plan, parse_count, parse_precision, parse_seconds
 from tui.screens.choice import Choice
 from tui.screens.dialog import Dialog
+from tui.terminal import safe_text
 
 MOST_THREADS = 4096
 LAYOUTS = ("contiguous", "channels-last")
@@ -73,7 +74,7 @@ class Setup(Dialog[Plan]):
         yield _field(
             "model",
             Input(
-                plan.model,
+                safe_text(plan.model),
                 id="model",
                 compact=True,
                 select_on_focus=False,
@@ -169,9 +170,11 @@ class Setup(Dialog[Plan]):
         if not typed("model"):
             raise UsageError(f"name one, for example {BUILT_IN_MODEL}.", argument="model")
         threads = typed("threads")
+        # What is shown may not be what was given: characters that steer the terminal are shown as signs.
+        same_model = typed("model") == safe_text(self._plan.model).strip()
         return msgspec.structs.replace(
             self._plan,
-            model=typed("model"),
+            model=self._plan.model if same_model else typed("model"),
             device=chosen("device"),
             threads=parse_count(threads, argument="threads", most=MOST_THREADS) if threads else None,
             dtype=cast("Dtype", chosen("dtype")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tempfile
 from collections.abc import Iterable
@@ -73,7 +74,7 @@ class TakeAway(Dialog[None]):
         model = re.sub(r"[^A-Za-z0-9.]+", "-", started.plan.model if started else "run").strip("-.")[-40:]
         name = f"batchpeak-{model or 'run'}-{self._record.id}"
         try:
-            path = write_beside((Path.cwd(), Path(tempfile.gettempdir())), name, suffix, content)
+            path = write_beside(_folders(), name, suffix, content)
         except StoreError as error:
             told = f"{error.message} {error.remedy}"
         else:
@@ -82,3 +83,10 @@ class TakeAway(Dialog[None]):
             self.app.copy_to_clipboard(content)
             told = f"on the clipboard, and in {told}"
         self.query_one("#taken", Static).update(Text(safe_text(told, limit=400)))
+
+
+def _folders() -> Iterable[Path]:
+    """The folder that the program was started in, when it is still there; then the one for temporary files."""
+    with contextlib.suppress(FileNotFoundError):
+        yield Path.cwd()
+    yield Path(tempfile.gettempdir())
