@@ -100,6 +100,9 @@ def interface(around: Any, /, mouse: bool, **given: Any) -> int:
 
     terminal = look(os.environ, (sys.stdin, sys.stdout, sys.stderr), (80, 24))
     if given["as_json"] or not terminal.can_draw or importlib.util.find_spec("tui.app") is None:
+        if not given["as_json"] and terminal.why_not():
+            there = _around(around)
+            there.printer(errors=True).line(f"batchpeak: {terminal.why_not()} A sweep is measured instead.")
         return _measure("sweep", given, around)
     from tui.app import run
 
@@ -218,9 +221,20 @@ def env(around: Any, as_json: bool) -> int:
 def main(arguments: Sequence[str] | None = None, *, around: Any = None) -> int:
     """Run the command line; returns the exit code. `around` (`tui.headless.Surroundings`) is passed in by tests."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _open_streams()
+    code = _run(given, around)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # A pipe without a reader, or a terminal that has hung up, which its signal tells of as well.
+        _hush()
+        return code if code or not isinstance(error, BrokenPipeError) else EXIT_BROKEN_PIPE
+    return code
+
+
+def _run(given: list[str], around: Any) -> int:
     try:
         code = cli.main(_with_command(given), prog_name="batchpeak", standalone_mode=False, obj=around)
-        sys.stdout.flush()
         return int(code or EXIT_DONE)
     except BatchpeakError as error:
         return _refuse(error)
@@ -232,7 +246,6 @@ def main(arguments: Sequence[str] | None = None, *, around: Any = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        _hush()
         return EXIT_BROKEN_PIPE
     except Exception:  # noqa: BLE001 - the program's edge: a bug is shown whole, with the code that says so
         import traceback
@@ -298,6 +311,13 @@ def _refuse(error: BatchpeakError) -> int:
 
     Printer(sys.stderr, charset_for(sys.stderr.encoding, os.environ)).line(f"batchpeak: {error}")
     return error.exit_code
+
+
+def _open_streams() -> None:
+    """A program that was started with a stream closed (`>&-`) has None there, on which every print would fail."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - open to the end
 
 
 def _hush() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from engine import events, export, store
+from engine import events, export, host, store
 from engine.errors import EXIT_DONE, StoreError, UsageError
 from engine.plan import Plan
 from engine.record import RunRecord
@@ -130,8 +132,12 @@ def resume(
     keeping: headless.Keeping,
     around: headless.Surroundings,
     directory: Path | None = None,
+    facts: Callable[[], dict[str, Any]] = host.host_facts,
 ) -> int:
-    """Measure what an interrupted run did not get to, in a new run that takes the rest over."""
+    """Measure what an interrupted run did not get to, in a new run that takes the rest over.
+
+    Raises StoreError on a machine that would give other figures: one table is of one machine.
+    """
     path = store.find(reference, directory)
     record = store.record(path)
     if record.started is None:
@@ -141,9 +147,28 @@ def resume(
     if complete(record, plan, prior):
         around.printer(errors=True).line(f"Nothing is missing in run {record.id}.")
         return show(str(path), style=style, limit_ms=None, percentile=None, around=around)
+    _same_machine(record.started.host, facts())
     return headless.run(
         plan, style=style, keeping=keeping, prior=prior, resumes=record.started.run, around=around
     )
+
+
+def _same_machine(then: dict[str, Any], now: dict[str, Any]) -> None:
+    """Figures of another processor, core count, torch or allocator do not go together; a host's name may change."""
+    names = {
+        "cpu": "processor",
+        "architecture": "architecture",
+        "usable_cores": "usable cores",
+        "torch": "torch",
+        "allocator_environment": "allocator variables",
+    }
+    for key, name in names.items():
+        if key in then and then[key] != now.get(key):
+            raise StoreError(
+                f"it was measured with another {name}: {then[key]} then, {now.get(key)} now.",
+                title="the run cannot be resumed here",
+                remedy="Measure anew with `batchpeak sweep`.",
+            )
 
 
 def taken_over(record: RunRecord) -> tuple[Measurement, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import signal
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from engine import store
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOWN, HIDDEN = b"\x1b[?25h", b"\x1b[?25l"
@@ -34,9 +37,18 @@ def deaf(plan, session):
         if signal_came:
             os.write(2, b"told")
 
-script = {"whole": runs.sweep, "deaf": deaf}[sys.argv[1]]
+def obeying(plan, session):
+    yield runs.started(plan)
+    yield runs.ready()
+    yield runs.stable(1, 200.0)
+    os.write(2, b"measured")
+    while not session.cancelled:
+        time.sleep(0.05)
+    yield runs.finished("cancelled")
+
+script = {"whole": runs.sweep, "deaf": deaf, "obeying": obeying}[sys.argv[1]]
 around = Surroundings(sys.stdout, sys.stderr, os.environ, lambda: runs.ScriptedSession(script))
-sys.exit(main(["sweep", "--no-save"], around=around))
+sys.exit(main(["sweep", "--save-dir", sys.argv[2]], around=around))
 """
 
 
@@ -62,6 +74,12 @@ class Terminal:
         self.process.wait(60)
         return bytes(self.seen)
 
+    def hang_up(self) -> None:
+        """Close the terminal's end, as a dropped line does."""
+        if self.master >= 0:
+            os.close(self.master)
+            self.master = -1
+
     def _read(self) -> bytes:
         try:
             return os.read(self.master, 65536)
@@ -70,7 +88,7 @@ class Terminal:
 
 
 @pytest.fixture
-def on_terminal() -> Iterator[Any]:
+def on_terminal(tmp_path: Path) -> Iterator[Any]:
     made: list[Terminal] = []
 
     def start(script: str) -> Terminal:
@@ -78,13 +96,14 @@ def on_terminal() -> Iterator[Any]:
         before = termios.tcgetattr(slave)
         environ = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
         process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, script],
+            [sys.executable, "-c", PROGRAM, script, str(tmp_path / "runs")],
             cwd=ROOT,
             env=environ,
             stdin=slave,
             stdout=slave,
             stderr=slave,
             start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(slave)
         made.append(Terminal(process, master, before))
@@ -95,7 +114,7 @@ def on_terminal() -> Iterator[Any]:
         if terminal.process.poll() is None:
             terminal.process.kill()
             terminal.process.wait()
-        os.close(terminal.master)
+        terminal.hang_up()
 
 
 def test_the_table_is_drawn_in_place_and_the_cursor_comes_back(on_terminal: Any) -> None:
@@ -123,3 +142,14 @@ def test_a_second_ctrl_c_leaves_a_session_that_hears_nothing_and_gives_the_curso
     assert terminal.process.returncode == 130
     assert seen.rindex(SHOWN) > seen.rindex(HIDDEN)
     assert termios.tcgetattr(terminal.master) == terminal.before
+
+
+def test_a_dropped_line_ends_the_run_in_order_and_keeps_it(on_terminal: Any, tmp_path: Path) -> None:
+    terminal = on_terminal("obeying")
+    terminal.read_until(b"measured")
+    terminal.hang_up()
+    assert terminal.process.wait(60) == 129
+    record = store.record(store.find("last", tmp_path / "runs"))
+    assert record.points[1].state == "stable"
+    assert record.finished is not None
+    assert record.finished.reason == "cancelled"

@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from engine import events
+from engine import events, host
 from engine.events import AnyEvent, ErrorText, Latency
 from engine.plan import Plan
 from engine.results import Block, Measurement, Prepared
 from tui.headless import Surroundings
 
 Script = Callable[[Plan, "ScriptedSession"], Iterator[AnyEvent]]
-HOST = {"hostname": "box-07", "cpu": "Some CPU", "torch": "2.13.0", "usable_cores": 2, "logical_cores": 8}
+HOST = {**host.host_facts(), "hostname": "box-07"}
 RUN = "a1b2c3d4"
 """Stands for the run's id in scripts; the session puts the real one in."""
 

@@ -556,6 +556,22 @@ def test_resume_of_a_complete_run_measures_nothing() -> None:
     assert "6,400" in out
 
 
+def test_resume_on_another_machine_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    script = ends(*runs.raw(1), runs.stable(1, 200.0), reason="cancelled")
+
+    def elsewhere(plan: Plan, session: ScriptedSession) -> Iterator[AnyEvent]:
+        for event in script(plan, session):
+            other = {**runs.HOST, "cpu": "Another CPU"}
+            yield (
+                msgspec.structs.replace(event, host=other) if isinstance(event, events.RunStarted) else event
+            )
+
+    do("sweep", "-b", "1,8", script=elsewhere)
+    code, _, _, session = do("resume", "last")
+    assert (code, session.plans) == (2, [])
+    assert "another processor: Another CPU then" in capsys.readouterr().err
+
+
 def test_models_lists_and_searches_the_names() -> None:
     assert "fashion-cnn" in do("models")[1]
     assert "No model's name holds 'zzz'" in do("models", "zzz")[1]

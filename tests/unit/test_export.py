@@ -107,7 +107,7 @@ def test_json_holds_the_plan_the_host_the_rows_and_the_verdict() -> None:
 def test_markdown_says_what_the_figures_depend_on() -> None:
     text = export.to_markdown(sweep())
     for fact in (
-        "- Model: fashion-cnn", "- Device: cpu", "- Threads: 2", "- Allocator: system", "- torch: 2.13.0",
+        "- Model: fashion-cnn", "- Device: cpu", "- Threads: 2", "- Allocator: system", f"- torch: {runs.HOST['torch']}",
         "- Host: box-07", "- Date: 2026-03-01T10:00:00Z", "- Seed: 0",
     ):  # fmt: skip
         assert fact in text.splitlines()
