@@ -154,8 +154,13 @@ def fit_cost(times: Sequence[CallTime]) -> CostModel | None:
         return None
     taken = min(3, len(ordered))
     line = _fit(ordered[:taken])
-    while line is not None and taken < len(ordered):
-        if _left(line, ordered[taken]) and all(_left(line, time) for time in ordered[taken : taken + 2]):
+    while taken < len(ordered):
+        # Among the smallest sizes noise may hide the growth: then the next has to show it.
+        if (
+            line is not None
+            and _left(line, ordered[taken])
+            and all(_left(line, time) for time in ordered[taken : taken + 2])
+        ):
             break
         taken += 1
         line = _fit(ordered[:taken])

@@ -77,6 +77,10 @@ def judge(
     limit_ms = plan.limit_ms if limit_ms is None else limit_ms
     percentile = plan.percentile if percentile is None else percentile
     plan = msgspec.structs.replace(plan, limit_ms=limit_ms, percentile=percentile)
+    if plan.kind == "peak":
+        # A search has no list; a command that repeats it needs one.
+        sizes = tuple(one.batch_size for one in known if one.blocks)
+        plan = msgspec.structs.replace(plan, batch_sizes=sizes or plan.batch_sizes)
     standing = stand(known)
     limit = (
         judge_limit(known, standing.field, limit_ms=limit_ms, percentile=percentile)

@@ -37,7 +37,7 @@ TIED_WITHIN = 0.02
 PLATEAU_WITHIN = 0.04
 """The same on a plateau, where which of many alike sizes leads makes no difference to anybody."""
 PLATEAU_SPAN, PLATEAU_SIZES = 8, 4
-TIED_PART = 1 / 30
+TIED_PART = 1 / 40
 """So are two of which one has had this part of the budget."""
 _CAPS = ("oom", "killed", "forecast")
 
@@ -301,9 +301,11 @@ class Search:
                 trial.left = f"surely slower than {leader}"
                 continue
             trial.left = ""
-            if len(trial.blocks) < NAMED_BLOCKS or surely_loses:
-                wanted.add(size)
-            elif found.highest(size, leader, alpha) > -TIE and not self._tied(found, size, leader, within):
+            if (
+                len(trial.blocks) < NAMED_BLOCKS
+                or surely_loses
+                or (found.highest(size, leader, alpha) > -TIE and not self._tied(found, size, leader, within))
+            ):
                 wanted.add(size)
         named = {leader, knee_of(found, leader)} & set(eligible)
         for size in named:

@@ -1,0 +1,224 @@
+"""The verdict from measurements: peak, ties, knee, kind, limit and advice, with noise and without enough of anything."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import msgspec
+import pytest
+
+from engine import events
+from engine.peak import judge
+from engine.plan import Plan
+from engine.results import Block, Failure, Measurement, Prepared
+from engine.standing import stand
+
+OOM = Failure("oom", "out of memory", "tried to allocate 2 GB")
+
+
+def measured(
+    size: int,
+    ms: float,
+    *,
+    blocks: int = 8,
+    calls: int = 50,
+    noise: float = 0.005,
+    seed: int = 0,
+    slow_calls: int = 0,
+    processed: int | None = None,
+    confirmed_ms: float | None = None,
+    faults: int | None = None,
+) -> Measurement:
+    """A size of `blocks` blocks of `calls` calls; the first `slow_calls` calls of each block take ten times as long."""
+    rng = random.Random(seed * 1000 + size)
+
+    def block(index: int, call_ms: float) -> Block:
+        level = call_ms * math.exp(rng.gauss(0.0, noise))
+        times = tuple(level * (10.0 if call < slow_calls else 1.0) for call in range(calls))
+        return Block(
+            size,
+            calls,
+            sum(times) / 1000.0,
+            times,
+            (processed or size) * calls,
+            round=index,
+            faults=None if faults is None else faults * calls,
+        )
+
+    return Measurement(
+        size,
+        state="stable",
+        prepared=Prepared(size, 1.0, calls, effective_batch_size=processed or size),
+        blocks=tuple(block(index, ms) for index in range(blocks)),
+        confirmed=tuple(block(index, confirmed_ms) for index in range(8)) if confirmed_ms else (),
+    )
+
+
+CNN = {1: 0.163, 8: 0.55, 32: 1.54, 128: 5.99, 512: 29.2}
+
+
+def cnn(**change: float) -> list[Measurement]:
+    return [measured(size, ms) for size, ms in CNN.items()]
+
+
+def test_the_advice_names_the_knee_its_peak_and_the_latency_it_saves() -> None:
+    verdict = judge(cnn())
+    assert (verdict.peak, verdict.knee, verdict.recommended, verdict.kind) == (128, 32, 32, "interior")
+    assert verdict.ties == ()
+    assert verdict.certain
+    assert verdict.advice == "Deploy 32: surely 95 % of the peak (128) at a quarter of its latency."
+
+
+def test_sizes_within_two_percent_are_ties_even_when_they_can_be_told_apart() -> None:
+    verdict = judge([measured(64, 3.0, noise=0.0005), measured(128, 5.95, noise=0.0005)])
+    assert verdict.peak == 128
+    assert verdict.ties == (64,)
+    assert verdict.certain
+    assert "tied with" not in verdict.advice.replace("(128)", "")
+    assert verdict.knee == 64
+
+
+def test_noise_makes_it_cannot_tell_instead_of_naming_a_false_winner() -> None:
+    verdict = judge([measured(size, size * 0.05 + 1.0, blocks=6, noise=0.1) for size in (64, 96, 128, 192)])
+    assert not verdict.certain
+    assert len(verdict.ties) >= 2
+    assert verdict.advice.startswith("Cannot tell the peak")
+
+
+@pytest.mark.parametrize(
+    ("measurements", "peak", "kind", "words"),
+    [
+        ([], None, "none", "Nothing was measured."),
+        ([measured(8, 1.0)], 8, "none", "Only batch size 8 was measured"),
+        ([Measurement(512, state="oom", failure=OOM)], None, "none", "Batch size 512: out of memory"),
+        ([Measurement(8, state="cancelled")], None, "none", "Nothing was measured."),
+        ([measured(8, 1.0, processed=1)], None, "none", "Nothing to recommend"),
+        ([measured(s, 10.0) for s in (1, 8, 32)], 32, "rising", "still rises at 32"),
+        ([measured(s, 0.2 * s**1.2) for s in (1, 8, 32)], 1, "falling", "Deploy 1: the peak"),
+        ([measured(8, 1.0, blocks=1), measured(16, 1.9, blocks=1)], 16, "rising", "Cannot tell the peak"),
+    ],
+)
+def test_few_or_no_figures_still_give_a_sentence(
+    measurements: list[Measurement], peak: int | None, kind: str, words: str
+) -> None:
+    verdict = judge(measurements)
+    assert (verdict.peak, verdict.kind) == (peak, kind)
+    assert words in verdict.advice
+    assert events.decode(events.encode(verdict.event(run="r", t=0.0))) is not None
+
+
+def test_all_alike_is_a_plateau_that_names_them_all() -> None:
+    verdict = judge([measured(size, size * 1.0) for size in (1, 2, 4, 8, 16)])
+    assert verdict.kind == "plateau"
+    assert sorted((verdict.peak, *verdict.ties)) == [1, 2, 4, 8, 16]  # type: ignore[type-var]
+    assert verdict.knee == 1
+
+
+def test_out_of_memory_cuts_the_peak_and_suggests_sizes_without_replacing_any() -> None:
+    known = [
+        measured(1, 0.16),
+        measured(8, 0.55),
+        measured(32, 1.54),
+        Measurement(128, state="oom", failure=OOM),
+        Measurement(512, state="skipped", failure=OOM),
+    ]
+    verdict = judge(known)
+    assert (verdict.peak, verdict.kind) == (32, "memory")
+    assert "Cut by memory: 128 does not fit." in verdict.advice
+    assert [suggestion.batch_size for suggestion in verdict.suggestions][:2] == [64, 96]
+
+
+def test_a_size_the_model_did_not_process_is_not_the_peak() -> None:
+    verdict = judge([*cnn(), measured(2048, 1.0, processed=1)])
+    assert verdict.peak == 128
+
+
+def test_drift_over_the_run_does_not_decide_for_the_size_measured_early() -> None:
+    """Both alike, but the second only in later rounds, when everything is 20 % slower; a third spans all rounds."""
+
+    def at(size: int, rounds: range) -> Measurement:
+        rng = random.Random(size)
+        blocks = []
+        for index in rounds:
+            ms = size * (1.0 if index < 6 else 1.25) * math.exp(rng.gauss(0.0, 0.003))
+            blocks.append(Block(size, 10, ms / 100.0, (ms,) * 10, size * 10, round=index))
+        return Measurement(size, blocks=tuple(blocks))
+
+    standing = stand([at(8, range(6)), at(16, range(12)), at(32, range(6, 12))])
+    assert standing.field is not None
+    assert abs(standing.field.difference(8, 32)) < 0.01
+
+
+def test_a_limit_recommends_the_best_passing_size_without_measuring_again() -> None:
+    known = cnn()
+    generous, strict = judge(known, limit_ms=7.0), judge(known, limit_ms=2.0)
+    assert generous.limit is not None
+    assert strict.limit is not None
+    assert (generous.limit.best, generous.recommended) == (128, 128)
+    assert (strict.limit.best, strict.recommended, strict.kind) == (32, 32, "limit")
+    assert [verdict.verdict for verdict in strict.limit.verdicts] == ["pass", "pass", "pass", "fail", "fail"]
+
+
+def test_no_size_under_the_limit_names_the_nearest() -> None:
+    known = [measured(size, 10.1 * size**0.5, noise=0.0001) for size in (1, 2, 4, 8, 16)]
+    verdict = judge(known, limit_ms=1.0)
+    assert verdict.recommended is None
+    assert verdict.limit is not None
+    assert verdict.limit.text == "none of 5 sizes stays under 1 ms; nearest: batch size 1 at 10.1 ms"
+
+
+def test_forty_calls_are_not_a_p99_and_the_verdict_says_how_many_more() -> None:
+    verdict = judge([measured(8, 5.0, blocks=4, calls=10)], limit_ms=20.0)
+    assert verdict.limit is not None
+    (size,) = verdict.limit.verdicts
+    assert (size.verdict, size.calls, size.more_calls) == ("unknown", 40, 259)
+    assert "8 needs 259 more calls to say" in verdict.limit.text
+
+
+def test_a_latency_that_does_not_rise_with_the_size_is_said() -> None:
+    known = [measured(1, 1.0), measured(8, 9.0), measured(16, 4.0)]
+    verdict = judge(known, limit_ms=5.0)
+    assert verdict.limit is not None
+    assert [one.verdict for one in verdict.limit.verdicts] == ["pass", "fail", "pass"]
+    assert verdict.limit.best == 16
+    assert "8 misses the limit while 16 keeps it" in verdict.limit.text
+
+
+def test_the_plan_s_limit_is_judged_like_a_given_one() -> None:
+    known = cnn()
+    assert (
+        judge(known, plan=Plan(limit_ms=2.0, percentile=95)).limit
+        == judge(known, limit_ms=2.0, percentile=95).limit
+    )
+
+
+def test_peak_and_recommended_size_are_asked_to_be_confirmed_until_they_are() -> None:
+    assert judge(cnn()).to_confirm == (32, 128)
+    confirmed = [
+        measured(size, ms, confirmed_ms=ms if size in (32, 128) else None) for size, ms in CNN.items()
+    ]
+    verdict = judge(confirmed)
+    assert verdict.to_confirm == ()
+    assert verdict.standing.unconfirmed == ()
+
+
+def test_a_confirmation_that_disagrees_counts_and_is_said() -> None:
+    known = [measured(size, ms, confirmed_ms={32: 1.54, 128: 7.8}.get(size)) for size, ms in CNN.items()]
+    verdict = judge(known)
+    assert verdict.standing.unconfirmed == (128,)
+    assert verdict.peak == 32
+    assert verdict.knee == 32
+    assert "A fresh process gave another figure for 128; it counts." in verdict.advice
+
+
+def test_items_are_named_by_the_unit() -> None:
+    verdict = judge(cnn(), unit="items/s")
+    assert verdict.cost is not None
+    assert "each item costs" in verdict.cost.text
+
+
+def test_a_verdict_survives_being_stored_and_read() -> None:
+    event = judge(cnn(), limit_ms=2.0).event(run="r", t=1.5)
+    assert events.decode(events.encode(event)) == event
+    assert msgspec.to_builtins(event)["event"] == "verdict"
