@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from tui import cli_options as options
 from tui.cli_options import Parsed, make_plan, note_of
 
 EXIT_BROKEN_PIPE = 141
+_OUTPUT_GONE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 _batch_sizes = click.option(
     "-b",
@@ -228,14 +230,15 @@ def main(arguments: Sequence[str] | None = None, *, around: Any = None) -> int:
     except OSError as error:
         # A pipe without a reader, or a terminal that has hung up, which its signal tells of as well.
         _hush()
-        return code if code or not isinstance(error, BrokenPipeError) else EXIT_BROKEN_PIPE
+        return code or (EXIT_BROKEN_PIPE if isinstance(error, BrokenPipeError) else EXIT_INTERNAL)
     return code
 
 
 def _run(given: list[str], around: Any) -> int:
     try:
-        code = cli.main(_with_command(given), prog_name="batchpeak", standalone_mode=False, obj=around)
-        return int(code or EXIT_DONE)
+        # Not `cli.main`: it turns a broken pipe into exit code 1.
+        with cli.make_context("batchpeak", _with_command(given), obj=around) as context:
+            return int(cli.invoke(context) or EXIT_DONE)
     except BatchpeakError as error:
         return _refuse(error)
     except click.exceptions.Exit as leaving:
@@ -247,7 +250,10 @@ def _run(given: list[str], around: Any) -> int:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         return EXIT_BROKEN_PIPE
-    except Exception:  # noqa: BLE001 - the program's edge: a bug is shown whole, with the code that says so
+    except Exception as error:  # noqa: BLE001 - the program's edge: a bug is shown whole, with the code that says so
+        if isinstance(error, OSError) and error.errno in _OUTPUT_GONE:
+            sys.stderr.write(f"batchpeak: the output could not be written: {error.strerror}.\n")
+            return EXIT_INTERNAL
         import traceback
 
         traceback.print_exc()

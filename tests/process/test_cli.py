@@ -14,6 +14,8 @@ import psutil
 import pytest
 
 from engine import store
+from engine.plan import Plan
+from tests.unit import cli_runs
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = '''
@@ -224,3 +226,34 @@ def test_env_tells_the_machine_and_its_devices(place: Path) -> None:
     assert (code, err) == (0, "")
     assert "usable cores" in out
     assert any(line.split()[:2] == ["device", "cpu"] for line in out.splitlines())
+
+
+@pytest.mark.parametrize(
+    "arguments", [("runs",), ("models",), ("sweep", "--help"), ("show", "last", "--json")]
+)
+def test_a_reader_that_is_gone_already_is_no_error_to_talk_of(
+    place: Path, arguments: tuple[str, ...]
+) -> None:
+    with store.create(Plan(), "a1", "2026-03-01T10:00:00Z", place / "state" / "batchpeak" / "runs") as writer:
+        for event in cli_runs.sweep(Plan(), cli_runs.ScriptedSession(cli_runs.sweep)):
+            writer.write(event)
+    reader, pipe = os.pipe()
+    os.close(reader)
+    command = Command(place, *arguments, stdout=pipe)
+    os.close(pipe)
+    code, _, err = command.end()
+    assert (code, err) == (141, "")
+
+
+def test_a_full_disk_behind_the_output_is_told_in_a_line(place: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("the system has no device that is always full")
+    with Path("/dev/full").open("w") as full:
+        code, _, err = Command(place, "models", stdout=full).end()
+    assert code == 1
+    assert err == "batchpeak: the output could not be written: No space left on device.\n"
+
+
+def test_a_closed_output_is_no_error(place: Path) -> None:
+    code, _, err = Command(place, "models", stdout=None, preexec_fn=lambda: os.close(1)).end()
+    assert (code, err) == (0, "")
