@@ -215,38 +215,38 @@ def _own_feed(name: str, own_inputs: Any) -> Feed:
             title="no inputs",
         )
 
-    def made_by_user(batch_size: int) -> Any:
-        with usercode.running(f"{INPUTS_FUNCTION}({batch_size})", title="no inputs"):
-            return own_inputs(batch_size)
-
     def make_inputs(batch_size: int) -> Any:
-        inputs, size = _batch(made_by_user(batch_size), batch_size)
+        # What it raises stays as it is: running out of memory here is the batch size's, not the model's.
+        inputs, size = _batch(own_inputs(batch_size), batch_size)
         if size != batch_size:
-            raise ModelError(
-                f"{INPUTS_FUNCTION}({batch_size}) returned {size} items, not {batch_size}.",
-                title="other inputs than asked for",
-            )
+            raise ValueError(f"{INPUTS_FUNCTION}({batch_size}) returned {size} items, not {batch_size}.")
         return inputs
 
     try:
-        first = made_by_user(1)
+        with usercode.running(f"{INPUTS_FUNCTION}(1)"):
+            first = own_inputs(1)
     except ModelError:
         # A model for one batch size only may refuse to make inputs for another: the rows of those sizes will say so.
         return Feed(make_inputs, f"made by {INPUTS_FUNCTION}", ITEMS, None, None)
-    inputs, size = _batch(first, 1)
+    try:
+        inputs, size = _batch(first, 1)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise ModelError(
+            str(error),
+            title="no inputs",
+            remedy="It must return a tensor, a tuple of arguments, or a dict of keyword arguments.",
+        ) from error
     return described(make_inputs, inputs, size)
 
 
 def _batch(made: Any, asked: int) -> tuple[Any, int]:
-    """What the user's function returned, as tensors, and how many items it holds. Raises ModelError when it holds none."""
+    """What the user's function returned, as tensors, and how many items it holds. Raises ValueError when it holds none."""
     inputs = each_tensor(_as_tensor, made)
     sizes: list[int] = []
     each_tensor(lambda tensor: sizes.append(tensor.shape[0]) if tensor.ndim else None, inputs)
     if not sizes or not sizes[0]:
-        raise ModelError(
-            f"{INPUTS_FUNCTION}({asked}) returned {_kind(made)} without any tensor that has a batch dimension.",
-            title="no inputs",
-            remedy="It must return a tensor, a tuple of arguments, or a dict of keyword arguments.",
+        raise ValueError(
+            f"{INPUTS_FUNCTION}({asked}) returned {_kind(made)} without any tensor that has a batch dimension."
         )
     return inputs, sizes[0]
 
