@@ -62,10 +62,12 @@ class Surroundings:
     stderr: TextIO
     environ: Mapping[str, str]
     new_session: Callable[[], SessionLike]
+    check: Callable[[Plan], None] = lambda _: None
+    """Refuses a plan that is known to fail, before a process is started or a file made."""
 
     @classmethod
     def real(cls) -> Surroundings:
-        return cls(sys.stdout, sys.stderr, os.environ, _real_session)
+        return cls(sys.stdout, sys.stderr, os.environ, _real_session, _check)
 
     def printer(self, *, errors: bool = False) -> Printer:
         """Text lines for the output, or for the error stream."""
@@ -95,10 +97,13 @@ def run(
     resumes: str | None = None,
     around: Surroundings | None = None,
 ) -> int:
-    """Measure as planned and tell it. Returns the exit code; raises StoreError before anything is measured when the run
-    cannot be saved, and the session's own error when something unexpected happened.
+    """Measure as planned and tell it. Returns the exit code.
+
+    Raises UsageError for a plan that is known to fail and StoreError when the run cannot be saved, both before anything is
+    measured; and the session's own error when something unexpected happened.
     """
     around = around or Surroundings.real()
+    around.check(plan)
     run_id = secrets.token_hex(4)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     writer = store.create(plan, run_id, now, keeping.directory) if keeping.save else None
@@ -204,6 +209,12 @@ def _saved(writer: store.RunWriter | None, record: RunRecord, keeping: Keeping) 
         return f"Saved in part: {writer.path}"
     reference = record.id if keeping.directory is None else str(writer.path)
     return f"Saved: {writer.path} (batchpeak show {reference})" if record.id else ""
+
+
+def _check(plan: Plan) -> None:
+    from engine.models import preflight
+
+    preflight.check(plan)
 
 
 def _real_session() -> SessionLike:

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
 from engine import host
 from engine.errors import EXIT_DONE, DeviceError
-from engine.plan import BUILT_IN_MODEL
 from tui import formats, headless
-
-SOURCES = (
-    (BUILT_IN_MODEL, "the built-in CNN, trained on Fashion-MNIST"),
-    ("file.py:name", "a module, class or factory of a Python file"),
-    ("package.module:name", "the same from an installed package"),
-    ("*.pt *.pth *.ts", "TorchScript, or a pickled model with --trust"),
-    ("*.pt2", "an archive of torch.export"),
-    ("*.onnx", "ONNX, with the extra batchpeak[onnx]"),
-    ("torchvision:NAME", "with the extra batchpeak[torchvision]"),
-    ("timm:NAME", "with the extra batchpeak[timm]"),
-    ("hf:PATH-OR-ID", "a transformers vision model, with the extra batchpeak[hf]"),
-)
 
 
 def env(
@@ -56,27 +42,17 @@ def env(
 
 def models(query: str, *, around: headless.Surroundings) -> int:
     """Print the models that can be named; with a query those whose name holds it."""
+    from engine.models import catalogue
+
+    found = catalogue.search(query)
     printer = around.printer()
-    listing = _catalogue()
-    if listing is not None:
-        said = [str(entry) for entry in listing(query)]
-    else:
-        said = [f"{name:<22}{what}" for name, what in SOURCES if query.lower() in name.lower()]
-    for text in said:
-        printer.line(text)
-    if not said:
+    for entry in found.entries:
+        printer.line(str(entry))
+    if not found.entries:
         printer.line(f"No model's name holds {query!r}. `batchpeak models` lists the kinds of names.")
+    for note in found.notes:
+        around.printer(errors=True).line(note)
     return EXIT_DONE
-
-
-def _catalogue() -> Callable[[str], Any] | None:
-    try:
-        found: Callable[[str], Any] = importlib.import_module("engine.models.catalogue").listing
-    except ModuleNotFoundError as error:
-        if error.name != "engine.models.catalogue":
-            raise
-        return None
-    return found
 
 
 def _told(facts: dict[str, Any]) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import shlex
@@ -20,6 +21,7 @@ from engine.plan import Plan
 from tests.unit import cli_runs as runs
 from tests.unit.cli_runs import Screen, Script, ScriptedSession
 from tui.cli import main
+from tui.headless import Surroundings
 from tui.headless_signals import Interrupts
 
 ESCAPE = "\x1b"
@@ -208,6 +210,17 @@ def test_a_refusal_names_the_argument_and_nothing_starts(
     there, session = runs.around(runs.sweep)
     assert main(list(arguments), around=there) == 2
     assert says in capsys.readouterr().err
+    assert session.plans == []
+    assert store.run_files() == []
+
+
+def test_a_plan_that_is_known_to_fail_is_refused_before_a_file_is_made(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    there, session = runs.around(runs.sweep)
+    there = dataclasses.replace(there, check=Surroundings.real().check)
+    assert main(["sweep", "no_such.py:Net"], around=there) == 2
+    assert "no_such.py" in capsys.readouterr().err
     assert session.plans == []
     assert store.run_files() == []
 
