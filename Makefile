@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TESTED := $(VENV)/.ready-for-tests
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 ARGS ?=
 
 .PHONY: run test check format bench clean
@@ -34,9 +35,12 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(READY): pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(PIP) -e .
 	@touch $@
 
+# torchvision and timm go in without what they depend on: torch is there already, and the release of torchvision that its
+# wheel asks for by name is not the build that the tests run on (their set-up says how it is made to import).
 $(TESTED): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	$(PIP) -e '.[test,onnx,hf,images]'
+	$(PIP) --no-deps torchvision timm
 	@touch $@
