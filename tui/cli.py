@@ -30,7 +30,15 @@ _batch_sizes = click.option(
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-@click.group(context_settings=_SETTINGS)
+_EXIT_CODES = """\b
+Exit codes:
+  0 done             3 no size meets the limit      130 interrupted (what was
+  1 internal error   4 nothing could be measured        measured is kept)
+  2 bad usage or input
+"""
+
+
+@click.group(context_settings=_SETTINGS, epilog=_EXIT_CODES)
 @click.version_option(__version__, prog_name="batchpeak")
 def cli() -> None:
     """Find the batch size at which a PyTorch model serves the most images per second.

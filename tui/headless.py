@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -73,6 +74,11 @@ class Surroundings:
         """Text lines for the output, or for the error stream."""
         stream = self.stderr if errors else self.stdout
         return Printer(stream, charset_for(stream.encoding, self.environ))
+
+    @property
+    def width(self) -> int | None:
+        """Columns of the terminal that the output goes to; None for a pipe or file, whose lines may be long."""
+        return shutil.get_terminal_size().columns if self.stdout.isatty() else None
 
     @property
     def draws(self) -> bool:

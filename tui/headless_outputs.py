@@ -7,7 +7,7 @@ from typing import IO, Protocol
 from engine import events
 from engine.record import RunRecord
 from tui import formats
-from tui.headless_rows import Column, columns, headline, line, notes, sentence, unit_of
+from tui.headless_rows import Column, columns, fitting, headline, line, notes, sentence, unit_of
 from tui.headless_rows import rows as rows_of
 from tui.headless_summary import ending, failed, measured, summary
 from tui.terminal import Charset, safe_text
@@ -150,7 +150,9 @@ def tell_end(printer: Printer, record: RunRecord, saved: str) -> None:
         printer.line(saved)
 
 
-def tell_record(printer: Printer, record: RunRecord, *, plain: bool = False) -> None:
+def tell_record(
+    printer: Printer, record: RunRecord, *, plain: bool = False, width: int | None = None
+) -> None:
     """A whole run as it is known now, rows in ascending order with their marks: what `show` prints."""
     unit = unit_of(record)
     printer.line(headline(record.started, record.model))
@@ -161,6 +163,8 @@ def tell_record(printer: Printer, record: RunRecord, *, plain: bool = False) -> 
     elif shown:
         percentile = record.started.plan.percentile if record.started else 99
         every = columns(unit, percentile)
+        if width is not None:
+            every = fitting(every, width)
         printer.line(line([column.header for column in every], every))
         for point, mark in shown:
             printer.line(line([column.cell(point, mark) for column in every], every))

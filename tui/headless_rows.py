@@ -92,7 +92,10 @@ def rows(record: RunRecord) -> list[tuple[Point, str]]:
 
 
 def notes(point: Point, unit: str) -> list[str]:
-    """What else is to be known of a point: its failure, a batch that was not as asked, a confirmation, warnings."""
+    """What else is to be known of a point: its failure, a batch that was not as asked, a confirmation, warnings.
+
+    What to do about the warnings is said once for all sizes, by `headless_summary`.
+    """
     said = []
     if point.error is not None:
         said.append(_error(point.error, point.state))
@@ -108,9 +111,7 @@ def notes(point: Point, unit: str) -> list[str]:
         figure = formats.throughput(fresh.throughput, fresh.low, fresh.high)
         why = f" ({fresh.reason})" if fresh.reason else ""
         said.append(f"in a fresh process {figure} {unit}{why}: that figure counts")
-    said.extend(
-        " ".join(filter(None, (as_sentence(warned.text), warned.remedy))) for warned in point.warnings
-    )
+    said.extend(as_sentence(warned.text) for warned in point.warnings)
     if point.kept_from:
         said.append(f"taken over from run {point.kept_from}")
     return said

@@ -43,7 +43,7 @@ def show(
         if record.verdict is not None:
             output.event(record.verdict, record)
     else:
-        tell_record(around.printer(), record, plain=style == "plain")
+        tell_record(around.printer(), record, plain=style == "plain", width=around.width)
     asked = record.verdict.limit if record.verdict and limit_ms is not None else None
     return headless.exit_code(record) if asked is not None and measured(record) else EXIT_DONE
 

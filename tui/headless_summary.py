@@ -19,6 +19,7 @@ def summary(record: RunRecord) -> list[str]:
     if record.verdict is not None:
         said.extend(verdict_lines(record.verdict, record))
     said.extend(warning_lines(record.warnings))
+    said.extend(remedy_lines(record))
     return said
 
 
@@ -48,6 +49,17 @@ def warning_lines(warnings: Iterable[events.Warning]) -> list[str]:
     """Each warning with its remedy, said once."""
     said = ("Warning: " + " ".join(filter(None, (as_sentence(one.text), one.remedy))) for one in warnings)
     return list(dict.fromkeys(said))
+
+
+def remedy_lines(record: RunRecord) -> list[str]:
+    """What to do about the warnings of single sizes, each remedy once with the sizes that it is for."""
+    told = {warning.remedy for warning in record.warnings}
+    sizes: dict[str, list[str]] = {}
+    for size, point in sorted(record.points.items()):
+        for remedy in dict.fromkeys(warned.remedy for warned in point.warnings):
+            if remedy and remedy not in told:
+                sizes.setdefault(remedy, []).append(f"{size:,}")
+    return [f"For {', '.join(of)}: {as_sentence(remedy)}" for remedy, of in sizes.items()]
 
 
 def race_lines(race: RaceFinished, unit: str) -> list[str]:

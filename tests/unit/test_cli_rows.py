@@ -1,0 +1,90 @@
+"""The headless table's columns, notes and remedies."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from engine.events import Confirmed, Warned
+from engine.plan import Plan
+from engine.record import RunRecord
+from tests.unit import cli_runs as runs
+from tui import headless_rows as rows
+from tui.cli import cli
+from tui.headless_live import bar
+from tui.headless_summary import remedy_lines
+
+
+def headers(width: int) -> list[str]:
+    return [column.header for column in rows.fitting(rows.columns("images/s"), width)]
+
+
+def test_eighty_columns_hold_all_but_the_page_faults() -> None:
+    assert headers(80) == ["", "batch", "images/s", "±", "p50 ms", "p99 ms", "ms/image", "MB", "state"]
+
+
+@pytest.mark.parametrize("width", [1, 10, 28])
+def test_the_narrowest_table_still_tells_size_throughput_and_state(width: int) -> None:
+    assert headers(width) == ["batch", "images/s", "state"]
+
+
+def test_units_are_the_models_own() -> None:
+    found = [column.header for column in rows.columns("items/s")]
+    assert "items/s" in found
+    assert "ms/item" in found
+
+
+def test_the_limits_percentile_gets_a_column() -> None:
+    found = [column.header for column in rows.columns("images/s", 95)]
+    assert found[4:7] == ["p50 ms", "p95 ms", "p99 ms"]
+
+
+def test_a_size_that_processed_another_batch_than_asked_says_so() -> None:
+    (note,) = rows.notes(runs.stable(8, 100.0, effective_batch_size=1), "images/s")
+    assert note.startswith("asked for 8, the model processed 1")
+
+
+def test_a_confirmation_that_disagrees_shows_its_figure_and_reason_and_one_that_agrees_is_silent() -> None:
+    fresh = Confirmed(80.0, 79.0, 81.0, agrees=False, reason="3,000 page faults a call")
+    (note,) = rows.notes(runs.stable(8, 100.0, confirmed=fresh), "images/s")
+    assert note == "in a fresh process 80.0 images/s (3,000 page faults a call): that figure counts"
+    assert rows.notes(runs.stable(8, 100.0, confirmed=Confirmed(100.0, 99.0, 101.0)), "images/s") == []
+
+
+def test_a_remedy_is_said_once_for_all_its_sizes() -> None:
+    load = Warned("other-load", "other programs kept 1.5 cores busy", "stop them")
+    record = RunRecord.of(
+        [runs.started(Plan()), *(runs.stable(size, 100.0 * size, warnings=(load,)) for size in (8, 1, 32))]
+    )
+    assert remedy_lines(record) == ["For 1, 8, 32: Stop them."]
+    assert rows.notes(record.points[8], "images/s") == ["Other programs kept 1.5 cores busy."]
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        (Plan(threads=1), ["cpu", "1 thread", "float32", "system allocator"]),
+        (
+            Plan(device="cuda", dtype="bfloat16", autocast=True, compile="default", channels_last=True, fresh=True,
+                 transfer=True, allocator="/lib/jemalloc.so"),
+            ["cuda", "bfloat16 autocast", "channels last", "compiled (default)", "copy to the device timed",
+             "a fresh process per size", "allocator /lib/jemalloc.so"],
+        ),
+    ],
+)  # fmt: skip
+def test_the_header_names_every_option_that_changes_the_figures(plan: Plan, words: list[str]) -> None:
+    assert rows.options(plan) == words
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "drawn"),
+    [(0, 0, "...."), (0, 8, "...."), (4, 8, "##.."), (8, 8, "####"), (9, 8, "####")],
+)
+def test_a_bar_shows_real_progress_only(done: int, total: int, drawn: str) -> None:
+    assert bar(done, total, 4, "ascii") == drawn
+
+
+def test_every_help_text_can_be_printed_in_ascii() -> None:
+    for command in (cli, *cli.commands.values()):
+        with click.Context(command, info_name="batchpeak") as context:
+            assert command.get_help(context).isascii(), command.name
