@@ -225,6 +225,7 @@ class RunSummary:
     sizes: int = 0
     """Batch sizes with a throughput."""
     best_batch_size: int | None = None
+    """The verdict's peak; without a verdict the size with the highest throughput."""
     best_throughput: float | None = None
     unit: str = ""
     speedup: float | None = None
@@ -292,6 +293,10 @@ class _Point(_Glance, tag="point"):
     effective_batch_size: int | None = None
 
 
+class _Verdict(_Glance, tag="verdict"):
+    peak: int | None = None
+
+
 class _Race(_Glance, tag="race-finished"):
     speedup: float
 
@@ -300,20 +305,24 @@ class _End(_Glance, tag="run-finished"):
     reason: str
 
 
-_glance = msgspec.json.Decoder(_Model | _Point | _Race | _End)
+_glance = msgspec.json.Decoder(_Model | _Point | _Verdict | _Race | _End)
 _OF_NOTE = tuple(
-    f'{{"event":"{kind}"'.encode() for kind in ("model-ready", "point", "race-finished", "run-finished")
+    f'{{"event":"{kind}"'.encode()
+    for kind in ("model-ready", "point", "verdict", "race-finished", "run-finished")
 )
 
 
 def _ending(summary: RunSummary, lines: list[bytes]) -> RunSummary:
     points: dict[int, _Point] = {}
+    peak: int | None = None
     for line in lines:
         if not line.startswith(_OF_NOTE):
             continue
         match _glance.decode(line):
             case _Point() as point:
                 points[point.batch_size] = point
+            case _Verdict() as verdict:
+                peak = verdict.peak
             case _Model(unit=unit, threads=threads, device=device):
                 summary = replace(
                     summary,
@@ -327,7 +336,8 @@ def _ending(summary: RunSummary, lines: list[bytes]) -> RunSummary:
                 summary = replace(summary, reason=reason)
     measured = [point for point in points.values() if point.throughput is not None]
     fair = [point for point in measured if point.effective_batch_size in (None, point.batch_size)]
-    best = max(fair, key=lambda point: point.throughput or 0.0, default=None)
+    named = [point for point in measured if point.batch_size == peak]
+    best = named[0] if named else max(fair, key=lambda point: point.throughput or 0.0, default=None)
     return replace(
         summary,
         sizes=len(measured),

@@ -119,7 +119,7 @@ def run(
         interrupts = stack.enter_context(Interrupts())
         interrupts.on_leaving(telling.output.abandon)
         if writer is not None:
-            stack.callback(_put_away, writer)
+            stack.callback(_put_away, writer, record)
         stack.callback(telling.close, record, lambda: _saved(writer, record, keeping))
         session = around.new_session()
         stack.callback(session.close)
@@ -200,16 +200,20 @@ def _output(style: Style, around: Surroundings) -> Output:
     return LiveTable(around.stdout, printer.charset, no_colour=wants_no_colour(around.environ))
 
 
-def _put_away(writer: store.RunWriter) -> None:
-    """Close the file; one into which nothing was written, because the run never began, is taken away."""
+def _put_away(writer: store.RunWriter, record: RunRecord) -> None:
+    """Close the file; that of a run that never began, or was refused before it measured anything, is taken away."""
     writer.close()
-    with contextlib.suppress(OSError):
-        if writer.path.stat().st_size == 0:
+    if record.started is None or _refused(record):
+        with contextlib.suppress(OSError):
             writer.path.unlink()
 
 
+def _refused(record: RunRecord) -> bool:
+    return record.finished is not None and record.finished.usage and not record.measurements
+
+
 def _saved(writer: store.RunWriter | None, record: RunRecord, keeping: Keeping) -> str:
-    if writer is None:
+    if writer is None or _refused(record):
         return ""
     if any(warning.kind == "not-saved" for warning in record.warnings):
         return f"Saved in part: {writer.path}"

@@ -374,7 +374,16 @@ def test_why_nothing_was_measured_goes_to_the_error_stream_with_the_remedy() -> 
     )
     _, out, err, _ = do("sweep", script=script)
     assert err == "batchpeak: no such model: 'x.py' is no file. Check the path.\n"
+    assert len(store.run_files()) == 1
     assert "no such model" not in out
+
+
+def test_what_was_refused_is_no_run(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _, _ = do(
+        "sweep", script=ends(reason="failed", error=ErrorText("no such device", "no"), usage=True)
+    )
+    assert (code, out) == (2, "")
+    assert store.run_files() == []
 
 
 def test_a_bug_is_shown_whole_and_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:

@@ -258,6 +258,12 @@ def test_the_list_tells_the_best_size_of_each_run(tmp_path: Path) -> None:
     assert (bare.id, bare.best_throughput, bare.reason, bare.problem) == ("a1", None, None, "")
 
 
+def test_the_list_names_the_peak_of_the_verdict_not_a_size_that_may_be_luck(tmp_path: Path) -> None:
+    verdict = events.Verdict(run="a1", t=2.0, peak=8, ties=(), knee=8, kind="interior", limit=None, cost=None)
+    path = saved(tmp_path, "a1", point("a1", 8, 90.0), point("a1", 32, 99.0, "short"), verdict)
+    assert (store.summarise(path).best_batch_size, store.summarise(path).best_throughput) == (8, 90.0)
+
+
 def test_a_long_run_killed_among_its_blocks_still_tells_its_best_size(tmp_path: Path) -> None:
     block = Block(batch_size=8, calls=2000, seconds=1.0, call_ms=(0.5,) * 2000, items=16000)
     blocks = [events.BlockMeasured(run="a1", t=1.0, block=block) for _ in range(80)]
