@@ -15,7 +15,6 @@ from typing import Literal
 
 from engine import stats
 from engine.climb import Step, next_step
-from engine.limits import verdict_of
 from engine.measure import Ask
 from engine.results import Block, Failure, Measurement, Prepared, State
 from engine.rivals import Field, Row, fit, level_of
@@ -37,7 +36,7 @@ TIED_WITHIN = 0.02
 PLATEAU_WITHIN = 0.04
 """The same on a plateau, where which of many alike sizes leads makes no difference to anybody."""
 PLATEAU_SPAN, PLATEAU_SIZES = 8, 4
-TIED_PART = 1 / 40
+TIED_PART = 1 / 50
 """So are two of which one has had this part of the budget."""
 _CAPS = ("oom", "killed", "forecast")
 
@@ -54,13 +53,21 @@ class _Trial:
     failure: Failure | None = None
     state: State = "measuring"
     spent_s: float = 0.0
+    calls: int = 0
+    over: int = 0
+    """Calls above the limit."""
+    look_at: int = 0
+    """Calls at which the limit is judged next: each look is a chance to be wrong, so looks are few."""
     left: str = ""
     """Why it gets no more blocks: "" while it may."""
     confirmed: tuple[Block, ...] = ()
     kept_from: str | None = None
 
-    def add(self, block: Block) -> None:
+    def add(self, block: Block, limit_ms: float | None) -> None:
         self.blocks.append(block)
+        self.calls += len(block.call_ms)
+        if limit_ms is not None:
+            self.over += sum(call > limit_ms for call in block.call_ms)
         self.rows.append(Row(self.batch_size, (self.kept_from, block.worker, block.round), level_of(block)))
         self.spent_s += block.seconds
 
@@ -151,7 +158,7 @@ class Search:
     def tell(self, block: Block, now: float) -> None:  # noqa: ARG002
         """A block was measured."""
         trial = self._trials[block.batch_size]
-        trial.add(block)
+        trial.add(block, self._limit_ms)
         self._known.pop(block.batch_size, None)
         if block.batch_size in self._queue:
             self._queue.remove(block.batch_size)
@@ -330,7 +337,17 @@ class Search:
         interval = stats.throughput_interval(trial.blocks)
         if interval is not None and interval.relative_half_width > self._precision:
             return True
-        return self._limit_ms is not None and self._says(trial) == "unknown"
+        return self._limit_ms is not None and self._awaits_the_limit(trial)
+
+    def _awaits_the_limit(self, trial: _Trial) -> bool:
+        """Whether the size needs more calls before the limit may be judged, or at that look still more to decide it."""
+        trial.look_at = trial.look_at or stats.calls_needed(self._percentile)
+        if trial.calls < trial.look_at:
+            return True
+        says, more = stats.limit_says(trial.calls, trial.over, self._percentile)
+        if says == "unknown":
+            trial.look_at = trial.calls + max(more or 0, trial.calls // 2)
+        return says == "unknown"
 
     def _gaps(self, found: Field, eligible: Sequence[int], leader: int) -> list[tuple[int, int, str]]:
         """The gaps to probe: beside the leader until its neighbours are near; beside other hills that could still win."""
@@ -404,7 +421,7 @@ class Search:
     def _says(self, trial: _Trial) -> str:
         if self._limit_ms is None:
             return "pass"
-        return verdict_of(trial.measurement(), limit_ms=self._limit_ms, percentile=self._percentile).verdict
+        return stats.limit_says(trial.calls, trial.over, self._percentile)[0]
 
     def _two_miss_the_limit(self) -> bool:
         measured = [trial for _, trial in sorted(self._trials.items()) if trial.blocks]
@@ -455,7 +472,7 @@ class Search:
     def _take_over(self, measurement: Measurement) -> None:
         trial = _Trial(measurement.batch_size, "measured before", kept_from=measurement.kept_from)
         for block in measurement.blocks:
-            trial.add(block)
+            trial.add(block, self._limit_ms)
             self._round = max(self._round, block.round + 1)
         trial.spent_s = 0.0
         trial.confirmed = measurement.confirmed
