@@ -27,8 +27,6 @@ HUBER = 2.5
 """Residuals beyond this many standard deviations are pulled in to it."""
 ENOUGH = 6
 """Blocks of one size among which an interrupted one stands out."""
-SAME = math.log(1.02)
-"""Two figures of one size nearer than this agree, however narrow their intervals are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +109,6 @@ class Field:
             freedom=self.freedom[places] if self.freedom.size else self.freedom,
             counts=tuple(len(levels[size]) for size in sizes),
         )
-
-    def doubt(self, batch_size: int, levels: Sequence[float], alpha: float) -> float:
-        """How far the middle of further blocks of a size may lie from its level by noise alone; infinite when unknown."""
-        if not self.noise.size:
-            return math.inf
-        index = self.sizes.index(batch_size)
-        spread = float(self.noise[index]) * math.sqrt(1.0 / self.counts[index] + 1.0 / len(levels))
-        return max(SAME, t_quantile(1.0 - alpha / 2.0, max(1, int(self.freedom[index]))) * spread)
 
 
 def _middle(levels: Sequence[float]) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from engine import events
+from engine.points import confirmed_of
 from engine.results import Measurement
 from engine.rivals import Field, fit, level_of, rows_of
 from engine.stats import CONFIDENCE
@@ -109,9 +110,9 @@ def _with_confirmations(known: Sequence[Measurement], field: Field, standing: St
     confirmed = field.confirmed_by(levels)
     alpha = (1.0 - CONFIDENCE) / len(levels)
     unconfirmed = tuple(
-        size
-        for size in levels
-        if abs(confirmed.level(size) - field.level(size)) > field.doubt(size, levels[size], alpha)
+        one.batch_size
+        for one in known
+        if one.batch_size in levels and (said := confirmed_of(one)) is not None and not said.agrees
     )
     peak, ties, knee = standing.peak, standing.ties, standing.knee
     best = confirmed.leader

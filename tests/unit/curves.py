@@ -40,7 +40,7 @@ class Curve:
 
     def exhaustive(self) -> tuple[int, ...]:
         """All powers of two that fit, and seven sizes between each two of them."""
-        sizes = set()
+        sizes: set[int] = set()
         for power in range(13):
             low = 1 << power
             sizes.update(low + low * eighth // 8 for eighth in range(8))
