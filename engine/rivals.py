@@ -87,7 +87,7 @@ class Field:
         variance = (weight_a * self.noise[a] ** 2 + weight_b * self.noise[b] ** 2) / (weight_a + weight_b)
         # The side with fewer blocks carries most of the doubt, so its degrees of freedom count most.
         freedom = (weight_a + weight_b) / (weight_a / self.freedom[a] + weight_b / self.freedom[b])
-        return t_quantile(1.0 - alpha, max(1, int(freedom))) * math.sqrt(max(float(spread * variance), 0.0))
+        return t_quantile(1.0 - alpha, _whole(freedom)) * math.sqrt(max(float(spread * variance), 0.0))
 
     def highest(self, first: int, second: int, alpha: float) -> float:
         """The log ratio is surely (error `alpha`) not above this."""
@@ -109,6 +109,12 @@ class Field:
             freedom=self.freedom[places] if self.freedom.size else self.freedom,
             counts=tuple(len(levels[size]) for size in sizes),
         )
+
+
+def _whole(freedom: float) -> int:
+    """Degrees of freedom, rounded down, above 30 to tens: few values, so that their quantiles are looked up, not computed."""
+    whole = max(1, int(freedom))
+    return whole if whole <= 30 else whole // 10 * 10
 
 
 def _middle(levels: Sequence[float]) -> float:
@@ -236,7 +242,11 @@ class _Design:
         per_round = counts.sum(axis=1)
         self.share = share if share is not None else (1.0 / per_round if paired else np.zeros_like(per_round))
         matrix = np.diag(counts.sum(axis=0)) - (counts * self.share[:, None]).T @ counts
-        self.inverse: Array = np.asarray(np.linalg.pinv(matrix, rcond=1e-9, hermitian=True), dtype=np.float64)
+        if paired and share is None:
+            # Rounds as free as sizes leave one constant open, which closes here; differences do not see it. (A pseudo-inverse
+            # does the same, but its eigenvalues wake the linear algebra's threads, which then spin beside the next block.)
+            matrix = matrix + 1.0 / matrix.shape[0]
+        self.inverse: Array = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
 
     def solve(self, values: Array) -> tuple[Array, Array]:
         """Level of each size and effect of each round."""

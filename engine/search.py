@@ -295,7 +295,9 @@ class Search:
         """The sizes that need another block before the verdict stands."""
         others = [size for size in eligible if size != leader]
         alpha = (1.0 - stats.CONFIDENCE) / max(1, len(others))
-        spent = alpha / (self._looks * (self._looks + 1))
+        # Looks up to the next power of two share the last one's error: no more in all, and its quantiles are computed once.
+        look = (1 << self._looks.bit_length()) - 1
+        spent = alpha / (look * (look + 1))
         wanted = set()
         for size in others:
             trial = self._trials[size]
