@@ -62,10 +62,13 @@ def _uncertain(standing: Standing, peak: int) -> str:
     together = sorted((peak, *standing.ties))
     if len(together) == 1:
         return f"Cannot tell the peak yet: {peak} leads, but on too few blocks."
-    return (
-        f"Cannot tell the peak: {span(together, standing)} tie within the noise. "
-        f"{peak} leads; measure longer to be sure."
-    )
+    alike = f"{span(together, standing)} tie within the noise"
+    if standing.knee is not None and standing.knee != peak:
+        return (
+            f"Deploy {standing.knee}: surely 95 % of {peak}, the fastest so far, at "
+            f"{latency_share(standing, standing.knee)} of its latency. Cannot tell the peak itself: {alike}."
+        )
+    return f"Cannot tell the peak: {alike}. {peak} leads; measure longer to be sure."
 
 
 def _under_limit(standing: Standing, limit: events.Limit, peak: int, unit: str) -> str:

@@ -31,7 +31,7 @@ class Judgement:
     limit: events.Limit | None
     cost: events.Cost | None
     recommended: int | None
-    """What to deploy: the best passing size under a limit, else the knee, or the peak while the peak is not certain."""
+    """What to deploy: the best passing size under a limit, else the knee, which is the peak when no smaller size surely does."""
     advice: str
     suggestions: tuple[events.Suggestion, ...]
     diagnosis: events.Diagnosis | None
@@ -112,7 +112,7 @@ def judge(
 def _recommended(standing: Standing, limit: events.Limit | None) -> int | None:
     if limit is not None:
         return limit.best
-    return standing.knee if standing.certain else standing.peak
+    return standing.knee
 
 
 def _kind(standing: Standing, limit: events.Limit | None) -> events.PeakKind:

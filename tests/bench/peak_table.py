@@ -89,7 +89,7 @@ def _print_limits(limited: list[LimitOutcome]) -> None:
     false_fails = sum(one.false_fails for one in limited)
     answered = [one for one in limited if one.best is not None]
     print(
-        f"\nUnder a limit ({len(limited):,} searches; half of the limits within 3 % of a size's true p99):\n"
+        f"\nUnder a limit ({len(limited):,} searches; three in four of the limits within 3 % of a size's true p99):\n"
     )
     print("| said | times | wrong | share |")
     print("|---|---:|---:|---:|")

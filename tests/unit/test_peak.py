@@ -86,6 +86,18 @@ def test_noise_makes_it_cannot_tell_instead_of_naming_a_false_winner() -> None:
     assert verdict.advice.startswith("Cannot tell the peak")
 
 
+def test_a_sure_knee_is_recommended_even_while_the_peak_cannot_be_told() -> None:
+    small = measured(32, 1.54, blocks=30, noise=0.02)
+    near = [measured(size, size * 0.0475, blocks=6, noise=0.02) for size in (64, 128)]
+    verdict = judge([measured(1, 0.163), small, *near])
+    assert not verdict.certain
+    assert verdict.recommended == verdict.knee == 32
+    assert verdict.advice.startswith("Deploy 32: surely 95 % of")
+    assert (
+        "Cannot tell the peak itself: 32, 64 and 128 tie" in verdict.advice or "tie within" in verdict.advice
+    )
+
+
 @pytest.mark.parametrize(
     ("measurements", "peak", "kind", "words"),
     [
