@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from engine import stats
 from engine.events import Confirmed, ErrorText, Latency, Point, Warned
-from engine.results import MEASURED, Block, Measurement
+from engine.results import MEASURED, Block, Failure, Measurement
 
 AGREEMENT = 0.02
 """A confirmation this near, relative, agrees whatever the intervals say: within it sizes count as ties as well."""
@@ -50,7 +50,7 @@ def point_of(
         effective_batch_size=prepared.effective_batch_size if prepared else None,
         confirmed=confirmed_of(measurement),
         warnings=tuple(warnings),
-        error=ErrorText(failure.title, failure.message) if failure else None,
+        error=ErrorText(failure.title, _with_place(failure)) if failure else None,
         reason=reason,
         kept_from=measurement.kept_from,
         grouped=max((block.group for block in shown), default=1),
@@ -61,22 +61,20 @@ def point_of(
 def confirmed_of(measurement: Measurement) -> Confirmed | None:
     """What a fresh process measured, against what the run measured; None when there was no confirmation.
 
-    It agrees when the two 95 % intervals overlap or the figures are within `AGREEMENT`; where one has no interval, its
-    figure takes the interval's place.
+    It disagrees when both have a 95 % interval, the two do not overlap, and the figures are further apart than `AGREEMENT`:
+    a figure without an interval (calls too long for enough blocks) contradicts nothing.
     """
     throughput = finite(stats.throughput_estimate(measurement.confirmed))
     if throughput is None:
         return None
     interval = stats.throughput_interval(measurement.confirmed)
-    low, high = (interval.low, interval.high) if interval else (throughput, throughput)
     faults = faults_per_call(measurement.confirmed)
-    in_run = stats.throughput_estimate(measurement.blocks)
+    in_run = stats.throughput_interval(measurement.blocks)
     agrees, reason = True, ""
-    if in_run is not None:
-        run_interval = stats.throughput_interval(measurement.blocks)
-        run_low, run_high = (run_interval.low, run_interval.high) if run_interval else (in_run, in_run)
-        change = throughput / in_run - 1.0
-        agrees = (low <= run_high and run_low <= high) or abs(change) <= AGREEMENT
+    if interval is not None and in_run is not None:
+        change = throughput / in_run.estimate - 1.0
+        overlap = interval.low <= in_run.high and in_run.low <= interval.high
+        agrees = overlap or abs(change) <= AGREEMENT
         if not agrees:
             reason = _why(change, faults, faults_per_call(measurement.blocks))
     return Confirmed(
@@ -94,6 +92,13 @@ def faults_per_call(blocks: Sequence[Block]) -> float | None:
     counted = [block for block in blocks if block.faults is not None]
     calls = sum(block.calls for block in counted)
     return sum(block.faults or 0 for block in counted) / calls if calls else None
+
+
+def _with_place(failure: Failure) -> str:
+    """The failure's message, with the file and line where the user's code raised it."""
+    if not failure.where:
+        return failure.message
+    return f"{failure.message.rstrip('.')} ({failure.where})" if failure.message else failure.where
 
 
 def finite(value: float | None) -> float | None:

@@ -153,10 +153,12 @@ class WorkerProcess:
         for stream in (self._stdin, self._stdout, self._stderr):
             with contextlib.suppress(OSError):
                 stream.close()
-        for number in (self._wake_read, self._wake_write):
+        # Forgotten before they are closed: `cancel` in another thread must not write to a number that is used anew.
+        wake = (self._wake_read, self._wake_write)
+        self._wake_read = self._wake_write = -1
+        for number in wake:
             with contextlib.suppress(OSError):
                 os.close(number)
-        self._wake_read = self._wake_write = -1
 
     def _next_reply(self) -> wire.Reply:
         while True:
@@ -234,6 +236,9 @@ class WorkerProcess:
             )
         else:
             text = f"it left with exit code {code}."
+        if self._stderr_rest.strip():  # last words without a line end
+            self._last_lines.append(self._stderr_rest.decode("utf-8", "replace")[:500])
+            self._stderr_rest = b""
         return WorkerLostError(text, signal=number, last_lines=self.last_lines)
 
     def _send(self, command: wire.Command) -> None:

@@ -54,32 +54,22 @@ class Rounds:
             return False
         if done >= ENOUGH_ROUNDS or now >= self.budget_s:
             return True
-        _, low, high = speedup(self.laps)
-        return (
-            low is not None
-            and high is not None
-            and done >= 6
-            and (high - low) / (high + low) <= self.precision
-        )
+        found = stats.paired_ratio(_log_ratios(self.laps))
+        interval = found[1] if found else None
+        return interval is not None and interval.relative_half_width <= self.precision
 
 
 def speedup(laps: Sequence[Lap]) -> tuple[float, float | None, float | None]:
-    """How many times faster lane 1 is than lane 0 per image, with its 95 % interval (None below 4 whole rounds).
+    """How many times faster lane 1 is than lane 0 per image, with its 95 % interval (None below `stats.MIN_BLOCKS` whole rounds).
 
-    From the logs of the ratios within each round, so that slow drift cancels; the estimate is their median, the interval that
-    of Student's t on the logs, moved to hold the estimate.
+    From the ratios within each round, so that slow drift cancels: `stats.paired_ratio`, whose interval allows for stopping
+    at it. Raises ValueError without a whole round.
     """
-    logs = sorted(_log_ratios(laps))
-    if not logs:
+    found = stats.paired_ratio(_log_ratios(laps))
+    if found is None:
         raise ValueError("a speed-up needs one whole round")
-    count = len(logs)
-    median = (logs[(count - 1) // 2] + logs[count // 2]) / 2
-    if count < 4:
-        return math.exp(median), None, None
-    mean = math.fsum(logs) / count
-    deviation = math.sqrt(math.fsum((log - mean) ** 2 for log in logs) / (count - 1))
-    half = stats.t_quantile(0.975, count - 1) * deviation / math.sqrt(count)
-    return math.exp(median), math.exp(min(mean - half, median)), math.exp(max(mean + half, median))
+    estimate, interval = found
+    return (estimate, interval.low, interval.high) if interval else (estimate, None, None)
 
 
 def lane_of(laps: Sequence[Lap], lane: int, name: str, images: int) -> Lane:

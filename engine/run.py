@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
@@ -16,7 +16,7 @@ from engine.errors import BatchpeakError, StoreError, WorkerLostError
 from engine.plan import Plan
 from engine.process import Cancelled
 from engine.results import Block, Failure, Measurement, Prepared
-from engine.runner import LoadedWorker, LoadFailedError, WorkerRunner
+from engine.runner import MOST_FRESH, LoadedWorker, LoadFailedError, WorkerRunner
 from engine.schedule import Sweep
 from engine.search import Search
 
@@ -91,6 +91,8 @@ class Run:
         self._confirmed: dict[int, tuple[Block, ...]] = {}
         self._last_point: dict[int, float] = {}
         self._last_verdict = 0.0
+        self._waited = 0.0
+        """Seconds in which the run was paused."""
 
     def stream(self) -> Iterator[events.AnyEvent]:
         """The run's events from run-started to run-finished; an unexpected error is raised after the last one."""
@@ -169,6 +171,7 @@ class Run:
                 size_budget_s=plan.size_budget_s,
                 seed=plan.seed,
                 prior=self._prior,
+                at_once=MOST_FRESH if plan.fresh else None,
             )
         first: LoadedWorker | None = None
         if not plan.fresh:
@@ -186,16 +189,14 @@ class Run:
         try:
             yield from self._drive(strategy, runner)
             yield from self._judged(strategy)
-            yield from self._confirm(strategy)
+            yield from self._confirm(strategy, runner)
         finally:
             self._hold_on_to(runner)
         yield from self._warnings(strategy)
 
     def _drive(self, strategy: measure.Strategy, runner: WorkerRunner) -> Iterator[events.AnyEvent]:
-        started = self._clock()
-        waited = 0.0
         settled: set[int] = {m.batch_size for m in strategy.measurements() if m.state != "measuring"}
-        happenings = measure.drive(strategy, runner, lambda: self._clock() - started - waited)
+        happenings = measure.drive(strategy, runner, self._stopwatch())
         said: tuple[str, int] | None = None
         try:
             yield self._status("warming", "warming up")
@@ -206,21 +207,32 @@ class Run:
                     said = (ask.reason, ask.batch_size)
                     yield self._status("measuring", ask.reason, ask.batch_size)
                 yield from self._changed(strategy, ask.batch_size, settled)
-                if self._session.paused:
-                    paused_at = self._clock()
-                    yield self._status("paused", "paused between two blocks")
-                    self._session.wait_while_paused()
-                    waited += self._clock() - paused_at
-                    if not self._session.cancelled:
-                        yield self._status("measuring", "")
-                if self._session.cancelled:
-                    raise Cancelled
-        except (Cancelled, WorkerLostError):
+                if self._plan.fresh and ask.batch_size in settled:
+                    runner.release(ask.batch_size)
+                yield from self._rest("measuring")
+        except (Cancelled, WorkerLostError, LoadFailedError):
             strategy.cancel()
             yield from self._points(strategy, settled)
             yield from self._judged(strategy)
             raise
         yield from self._points(strategy, settled)
+
+    def _stopwatch(self) -> Callable[[], float]:
+        """Seconds from now on, without those in which the run is paused."""
+        begun, waited = self._clock(), self._waited
+        return lambda: self._clock() - begun - (self._waited - waited)
+
+    def _rest(self, phase: Literal["measuring", "confirming"]) -> Iterator[events.AnyEvent]:
+        """Between two blocks: wait while the run is paused. Raises Cancelled when it is to end."""
+        if self._session.paused:
+            paused_at = self._clock()
+            yield self._status("paused", "paused between two blocks")
+            self._session.wait_while_paused()
+            self._waited += self._clock() - paused_at
+            if not self._session.cancelled:
+                yield self._status(phase, "")
+        if self._session.cancelled:
+            raise Cancelled
 
     def _raw(self, happening: measure.Happening) -> Iterator[events.AnyEvent]:
         match happening:
@@ -279,30 +291,41 @@ class Run:
         )
         yield self._told(judgement.event(**self._head()))
 
-    def _confirm(self, strategy: measure.Strategy) -> Iterator[events.AnyEvent]:
+    def _confirm(self, strategy: measure.Strategy, runner: WorkerRunner) -> Iterator[events.AnyEvent]:
         plan = self._plan
         if not plan.confirm or plan.fresh or self._session.cancelled:
             return
         judgement = peak.judge(self._measurements(strategy), plan=plan, host=self._host, unit=self._unit)
+        if judgement.to_confirm:
+            # The fresh process needs the memory that this one holds for all sizes.
+            runner.release_all()
         for size in judgement.to_confirm:
             yield self._status("confirming", f"measuring {size} once more in a fresh process", size)
             try:
-                yield from self._confirmation(size)
+                failure = yield from self._confirmation(size)
             except (WorkerLostError, LoadFailedError) as error:
-                yield self._told(
-                    events.Warning(
-                        **self._head(),
-                        kind="not-confirmed",
-                        text=f"batch size {size} could not be confirmed in a fresh process: {error.message}",
-                        remedy=error.remedy,
-                    )
-                )
+                yield self._not_confirmed(size, error.message, error.remedy)
+            else:
+                if failure is not None:
+                    yield self._not_confirmed(size, f"{failure.title}: {failure.message}")
             measurement = next(m for m in strategy.measurements() if m.batch_size == size)
             yield self._point(strategy, measurement)
         if judgement.to_confirm:
             yield from self._judged(strategy)
 
-    def _confirmation(self, size: int) -> Iterator[events.AnyEvent]:
+    def _not_confirmed(self, size: int, why: str, remedy: str = "") -> events.AnyEvent:
+        self._confirmed.pop(size, None)
+        return self._told(
+            events.Warning(
+                **self._head(),
+                kind="not-confirmed",
+                text=f"batch size {size} could not be confirmed in a fresh process: {why}",
+                remedy=remedy,
+            )
+        )
+
+    def _confirmation(self, size: int) -> Generator[events.AnyEvent, None, Failure | None]:
+        """Measure the size alone in a fresh process; returns why that failed, if it did."""
         plan = self._plan
         worker = self._session.start_worker(plan, self._next_index())
         runner = WorkerRunner(
@@ -311,18 +334,25 @@ class Run:
         once_more = Sweep(
             (size,), precision=plan.precision, budget_s=CONFIRM_S, size_budget_s=CONFIRM_S, seed=plan.seed
         )
-        began = self._clock()
         try:
-            for _, happening in measure.drive(once_more, runner, lambda: self._clock() - began):
+            for _, happening in measure.drive(once_more, runner, self._stopwatch()):
                 if isinstance(happening, Block):
                     self._confirmed[size] = (*self._confirmed.get(size, ()), happening)
                     yield self._told(events.BlockMeasured(**self._head(), block=happening, confirming=True))
+                elif isinstance(happening, tuple):
+                    return happening[1]
+                yield from self._rest("confirming")
+            return None
         finally:
             for held in runner.live():
                 held.process.close()
 
     def _warnings(self, strategy: measure.Strategy) -> Iterator[events.AnyEvent]:
-        for warned in checks.run_warnings(strategy.measurements(), host=self._host, plan=self._plan):
+        found = checks.run_warnings(strategy.measurements(), host=self._host, plan=self._plan)
+        yield from self._told_all(found)
+
+    def _told_all(self, found: Iterable[events.Warned]) -> Iterator[events.AnyEvent]:
+        for warned in found:
             yield self._told(
                 events.Warning(
                     **self._head(),
@@ -360,10 +390,11 @@ class Run:
         sizes = [min(plan.lane_batch_size, plan.images), plan.images]
         rounds = race.Rounds(least=plan.min_rounds, precision=plan.precision, budget_s=plan.budget_s / 6)
         chunked = False
-        began = self._clock()
+        now = self._stopwatch()
         yield self._status("measuring", "racing")
         try:
-            while (turn := rounds.next_lane(self._clock() - began)) is not None:
+            while (turn := rounds.next_lane(now())) is not None:
+                yield from self._rest("measuring")
                 lane, number = turn
                 reply = yield from self._lap(worker, wire.Lap(lane, plan.images, sizes[lane], number))
                 if isinstance(reply, wire.LapDone):
@@ -379,7 +410,21 @@ class Run:
             answer = worker.process.request(wire.CompareLaps())
         except WorkerLostError:
             self._session.drop_worker()
+            yield from self._raced(rounds, sizes, None, chunked=chunked)
             raise
+        except Cancelled:
+            yield from self._raced(rounds, sizes, None, chunked=chunked)
+            raise
+        yield from self._raced(rounds, sizes, answer, chunked=chunked)
+        yield from self._told_all(checks.run_warnings((), host=self._host, plan=plan))
+
+    def _raced(
+        self, rounds: race.Rounds, sizes: list[int], answer: wire.Reply | None, *, chunked: bool
+    ) -> Iterator[events.AnyEvent]:
+        """The result of the rounds that were run whole; nothing when there is none."""
+        if len(rounds.laps) < len(race.LANES):
+            return
+        plan = self._plan
         agreement = answer if isinstance(answer, wire.Agreement) else wire.Agreement(None, "not compared")
         fastest, low, high = race.speedup(rounds.laps)
         lanes = [
@@ -416,6 +461,13 @@ class Run:
 
     def _load(self) -> Iterator[events.AnyEvent]:
         warm = self._session.warm_worker(self._plan)
+        if warm is not None:
+            try:
+                # What earlier runs made in it would only take memory from this one.
+                warm.process.request(wire.Release())
+            except WorkerLostError:
+                self._session.drop_worker()
+                warm = None
         if warm is None:
             yield self._status("starting", "starting the measuring process and loading the model")
             warm = self._start_again()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -22,6 +23,11 @@ MOST_FRESH = 8
 PROBE_SIZE = 2
 PROBE_FROM_MB = 32.0
 """Inputs above this size are not fed to a model of which nothing is known: a tiny batch is measured first."""
+PROBE_STEP = 8
+PROBE_SHARE = 0.25
+"""A probe is to be harmless: it may take this part of the memory at the most."""
+FAR = 64
+"""A forecast over more than this factor is no forecast: what a call takes whatever its size would count this often."""
 USABLE_SHARE = 0.9
 _Raw = TypeVar("_Raw", Block, Prepared)
 
@@ -52,11 +58,22 @@ def load_into(process: WorkerProcess, plan: Plan, index: int) -> LoadedWorker:
             return LoadedWorker(process, reply, index)
         if isinstance(reply, wire.FailedReply):
             failure = reply.failure
-            where = f" ({failure.where})" if failure.where else ""
+            where = (
+                f" ({failure.where})"
+                if failure.where and Path(failure.where).name not in failure.message
+                else ""
+            )
             raise LoadFailedError(
                 failure.message + where, title=failure.title, remedy=reply.remedy, usage=reply.usage
             )
         raise WorkerLostError(f"it answered {type(reply).__name__} to load.")
+    except WorkerLostError as lost:
+        process.close()
+        raise WorkerLostError(
+            f"{lost.message.removesuffix('.')} while the model was loaded.",
+            signal=lost.signal,
+            last_lines=lost.last_lines,
+        ) from lost
     except BaseException:
         process.close()
         raise
@@ -131,6 +148,13 @@ class WorkerRunner:
             self._request(batch_size, worker, wire.Release(batch_size))
             worker.prepared.discard(batch_size)
 
+    def release_all(self) -> None:
+        """Let go of everything made in the shared worker."""
+        worker = self.current
+        if worker is not None and not self._plan.fresh:
+            self._request(0, worker, wire.Release())
+            worker.prepared.clear()
+
     def close_fresh(self) -> None:
         """End the workers that belong to single sizes."""
         if self._plan.fresh:
@@ -182,8 +206,8 @@ class WorkerRunner:
         if free is None:
             return None
         inputs = self._input_mb(batch_size)
-        if not self._known and inputs > PROBE_FROM_MB and inputs < free * USABLE_SHARE:
-            self._prepare(PROBE_SIZE)
+        if inputs <= free * USABLE_SHARE:
+            self._probe_below(batch_size, inputs, free * USABLE_SHARE)
         needed = max(inputs, forecast_mb(self._known, batch_size) or 0.0)
         if needed <= free * USABLE_SHARE:
             return None
@@ -192,6 +216,14 @@ class WorkerRunner:
             title="would not fit in memory",
             message=f"needs about {_gb(needed)}, {_gb(free)} free: skipped, --force to try",
         )
+
+    def _probe_below(self, batch_size: int, inputs_mb: float, usable_mb: float) -> None:
+        """Look at sizes in between, as long as the forecast refuses or reaches too far, so that neither happens by mistake."""
+        while (probe := next_probe(self._known, batch_size, inputs_mb, usable_mb)) is not None:
+            told = self._prepare(probe)
+            self.release(probe)
+            if isinstance(told, Failure) or told.memory_mb is None:
+                return
 
     def _input_mb(self, batch_size: int) -> float:
         worker = next(iter(self._workers.values()), None)
@@ -209,6 +241,20 @@ def forecast_mb(known: dict[int, Prepared], batch_size: int) -> float | None:
         return None
     size, memory = max(smaller)
     return memory * batch_size / size
+
+
+def next_probe(known: dict[int, Prepared], batch_size: int, inputs_mb: float, usable_mb: float) -> int | None:
+    """The size to look at before `batch_size` is forecast; None when the forecast may be relied on, or nothing can better it."""
+    nearest = max((size for size in known if size < batch_size), default=0)
+    if not nearest:
+        return PROBE_SIZE if inputs_mb > PROBE_FROM_MB and batch_size > PROBE_SIZE else None
+    near = batch_size <= FAR * nearest or inputs_mb <= PROBE_FROM_MB
+    if near and (forecast_mb(known, batch_size) or 0.0) <= usable_mb:
+        return None
+    probe = nearest * PROBE_STEP
+    if 2 * probe > batch_size or (forecast_mb(known, probe) or 0.0) > PROBE_SHARE * usable_mb:
+        return None
+    return probe
 
 
 def _of_worker(value: _Raw, index: int) -> _Raw:

@@ -86,7 +86,8 @@ class Sweep:
     `precision`: relative half width at which a size is stable. `budget_s`: ceiling for the run, on the caller's clock;
     `size_budget_s`: ceiling for one size, in measured seconds. A size that is reached gets at least one block, whatever the
     ceilings; a size that the run's ceiling keeps from being reached is `skipped`. `prior`: measurements kept from an
-    earlier run; sizes settled there stay settled, the others go on from their blocks with a new budget.
+    earlier run; sizes settled there stay settled, the others go on from their blocks with a new budget. `at_once`: sizes
+    that share the rounds at the most, smallest first; the others wait until one of them is settled.
     """
 
     def __init__(
@@ -98,8 +99,10 @@ class Sweep:
         size_budget_s: float = 10.0,
         seed: int = 0,
         prior: Iterable[Measurement] = (),
+        at_once: int | None = None,
     ) -> None:
         self._precision = precision
+        self._at_once = at_once
         self._size_budget_s = size_budget_s
         self._deadline = budget_s
         self._budget_s = budget_s
@@ -237,7 +240,8 @@ class Sweep:
         return size
 
     def _live(self) -> list[int]:
-        return [size.batch_size for size in self._sizes.values() if size.state == "measuring"]
+        live = [size.batch_size for size in self._sizes.values() if size.state == "measuring"]
+        return live[: self._at_once]
 
     def _drop(self, batch_size: int) -> None:
         if batch_size in self._queue:

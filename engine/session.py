@@ -42,7 +42,8 @@ class Session:
         self._new_id = new_id
         self._surroundings = Surroundings(clock, utc_now, host_facts, free_mb or _free_mb)
         self._warm: tuple[tuple[object, ...], LoadedWorker] | None = None
-        self._talking_to: WorkerProcess | None = None
+        # A tuple that is replaced, never changed: a signal handler may look at it at any moment.
+        self._processes: tuple[WorkerProcess, ...] = ()
         self._cancelled = False
         self._paused = False
         self._running = False
@@ -84,8 +85,8 @@ class Session:
         """End the run that is going on, within 2 s. What was measured stays. Without a run nothing happens."""
         if self._running:
             self._cancelled = True
-            process = self._talking_to
-            if process is not None:
+            # All of them: with `--fresh` any of several may be in a call.
+            for process in self._processes:
                 process.cancel()
             self._wake()
 
@@ -128,8 +129,8 @@ class Session:
         if self._warm is not None:
             key, worker = self._warm
             if key == load_key(plan) and worker.process.alive:
-                self._talking_to = worker.process
                 worker.process.forget_cancel()
+                self._heed(worker.process)
                 return worker
             self.drop_worker()
         return None
@@ -139,9 +140,7 @@ class Session:
         process = WorkerProcess(
             host.allocator_environment(plan.allocator), command=self._command, clock=self._clock
         )
-        self._talking_to = process
-        if self._cancelled:  # it came between the last look and the start
-            process.cancel()
+        self._heed(process)
         return load_into(process, plan, index)
 
     def keep_warm(self, plan: Plan, worker: LoadedWorker) -> None:
@@ -153,7 +152,12 @@ class Session:
         if self._warm is not None:
             self._warm[1].process.close()
             self._warm = None
-        self._talking_to = None
+
+    def _heed(self, process: WorkerProcess) -> None:
+        """Let `cancel` reach the process; one that came a moment ago reaches it now."""
+        self._processes = (*(held for held in self._processes if held is not process and held.alive), process)
+        if self._cancelled:
+            process.cancel()
 
     def _wake(self) -> None:
         with contextlib.suppress(BlockingIOError, OSError):
@@ -188,4 +192,5 @@ def load_key(plan: Plan) -> tuple[object, ...]:
         plan.input,
         plan.image_dir,
         plan.allocator,
+        plan.seed,  # random weights and inputs are made from it
     )

@@ -56,6 +56,7 @@ __all__ = [
     "luck_factor",
     "mean_throughput",
     "outliers",
+    "paired_ratio",
     "percentile",
     "ratio_interval",
     "settled",
@@ -269,6 +270,22 @@ def ratio_interval(
         return _around(b.mean / a.mean, 0.0)
     freedom = max(1, int(total**2 / (a_part**2 / a.freedom + b_part**2 / b.freedom)))
     return _around(b.mean / a.mean, _margin(math.sqrt(total), freedom, confidence))
+
+
+def paired_ratio(
+    logs: Sequence[float], confidence: float = CONFIDENCE
+) -> tuple[float, Interval | None] | None:
+    """The ratio that pairs of measurements show, from the logs of the pairs' ratios in measured order, with its interval.
+
+    The estimator and the interval of `ratio_interval`; no interval below `MIN_BLOCKS` pairs, nothing at all without a pair.
+    """
+    if not logs:
+        return None
+    if len(logs) < MIN_BLOCKS:
+        return math.exp(math.fsum(logs) / len(logs)), None
+    place = _location(logs)
+    found = _around(math.exp(place.mean), _margin(place.error, place.freedom, confidence))
+    return found.estimate, found
 
 
 def _times_by_round(blocks: Iterable[Block]) -> dict[int, float]:

@@ -318,7 +318,11 @@ def _ending(summary: RunSummary, lines: list[bytes]) -> RunSummary:
     for line in lines:
         if not line.startswith(_OF_NOTE):
             continue
-        match _glance.decode(line):
+        try:
+            glance = _glance.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise StoreError("a line of it cannot be read.", title="a line of it cannot be read") from error
+        match glance:
             case _Point() as point:
                 points[point.batch_size] = point
             case _Verdict() as verdict:

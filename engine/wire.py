@@ -32,9 +32,9 @@ class Measure(msgspec.Struct, frozen=True, tag_field="do", tag="measure"):
 
 
 class Release(msgspec.Struct, frozen=True, tag_field="do", tag="release"):
-    """Let go of a size's inputs. Answered by Done."""
+    """Let go of a size's inputs; without a size of all that was made for sizes and races. Answered by Done."""
 
-    batch_size: int
+    batch_size: int | None = None
 
 
 class Lap(msgspec.Struct, frozen=True, tag_field="do", tag="lap"):

@@ -118,8 +118,7 @@ class Service:
             case wire.Measure():
                 return self._measure(command)
             case wire.Release():
-                self._sizes.pop(command.batch_size, None)
-                return wire.Done()
+                return self._release(command.batch_size)
             case wire.Lap():
                 return self._lap(command)
             case wire.CompareLaps():
@@ -288,6 +287,18 @@ class Service:
             raise BatchpeakError("a model must be loaded before it is measured.", title="no model")
         self._threads.hold()
         return self._model
+
+    def _release(self, batch_size: int | None) -> wire.Done:
+        if batch_size is not None:
+            self._sizes.pop(batch_size, None)
+            return wire.Done()
+        self._sizes.clear()
+        self._forget_race()
+        self._last_size = None
+        gc.collect()
+        if self._model is not None:
+            self._model.device.empty_cache()
+        return wire.Done()
 
     def _let_go(self) -> None:
         """Forget the model and all made for it, so that the next one finds the memory free."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,6 +129,108 @@ def test_fresh_gives_every_size_its_own_worker(session: Session, tmp_path: Path)
     assert not any(psutil.pid_exists(int(pid)) for pid in processes)
 
 
+def test_cancel_reaches_whichever_of_the_fresh_processes_is_in_a_call(
+    session: Session, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    os.mkfifo(log)
+    ear = os.open(log, os.O_RDWR)
+
+    def listen() -> None:
+        heard = b""
+        while b"hanging" not in heard:
+            heard = heard[-10:] + os.read(ear, 4096)
+        session.cancel()
+
+    plan = scripted((1, 8, 32), log=str(log), hang_at="1", from_round="1")
+    listener = threading.Thread(target=listen)
+    listener.start()
+    record = record_of(session, Plan(**{**_fields(plan), "fresh": True}))
+    listener.join()
+    os.close(ear)
+    assert record.finished is not None
+    assert record.finished.reason == "cancelled"
+    assert record.points[1].throughput is not None
+
+
+def test_more_fresh_sizes_than_processes_may_live_are_each_started_once(
+    session: Session, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    plan = scripted(tuple(range(1, 12)), log=str(log))
+    record = record_of(session, Plan(**{**_fields(plan), "fresh": True}))
+    assert set(states(record).values()) == {"stable"}
+    assert starts(log) == 11
+
+
+def test_what_an_earlier_run_made_is_let_go_before_the_next(session: Session, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    for event in session.run(scripted((1, 512), log=str(log))):
+        if isinstance(event, events.BlockMeasured):
+            session.cancel()
+    record_of(session, scripted((8,), log=str(log)))
+    said = [line.split(maxsplit=1)[1] for line in log.read_text().splitlines()]
+    assert said.index("release None") < said.index("prepare 8")
+
+
+def test_the_fresh_process_finds_the_memory_of_the_shared_one_free(session: Session, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    record_of(session, Plan(**{**_fields(scripted((1, 8), log=str(log))), "confirm": True}))
+    lines = [line.split(maxsplit=1) for line in log.read_text().splitlines()]
+    shared = lines[0][0]
+    fresh = next(index for index, (pid, _) in enumerate(lines) if pid != shared)
+    assert [what for pid, what in lines[:fresh] if pid == shared][-1] == "release None"
+
+
+def test_a_fresh_process_that_dies_is_told_and_leaves_the_figures_of_the_run(
+    session: Session, tmp_path: Path
+) -> None:
+    plan = scripted((1, 8), only_second=str(tmp_path / "started"), die_at="8")
+    record = record_of(session, Plan(**{**_fields(plan), "confirm": True}))
+    (told,) = [warning for warning in record.warnings if warning.kind == "not-confirmed"]
+    assert "batch size 8" in told.text
+    assert "killed by the system" in told.text
+    assert record.points[8].confirmed is None
+    assert record.points[8].state == "stable"
+
+
+def test_pausing_holds_a_confirmation_and_a_race_too(session: Session) -> None:
+    confirming = Plan(**{**_fields(scripted((1, 8))), "confirm": True})
+    racing = Plan(kind="race", model="scripted", images=64, budget_s=0.01)
+    for plan, moment in ((confirming, "confirming"), (racing, "measuring")):
+        phases: list[str] = []
+        for event in session.run(plan):
+            if isinstance(event, events.Status):
+                phases.append(event.phase)
+                if event.phase == moment and "paused" not in phases:
+                    session.pause()
+                if event.phase == "paused":
+                    session.resume()
+        assert phases[phases.index("paused") + 1] == moment
+
+
+def test_a_race_that_is_cancelled_keeps_the_rounds_that_were_run(session: Session) -> None:
+    laps = 0
+    record = RunRecord()
+    for event in session.run(Plan(kind="race", model="scripted", images=64, min_rounds=20)):
+        record.add(event)
+        if isinstance(event, events.RaceProgress) and event.done == event.total:
+            laps += 1
+            if laps == 5:
+                session.cancel()
+    assert record.finished is not None
+    assert record.finished.reason == "cancelled"
+    assert record.race is not None
+    assert record.race.rounds == 2
+    assert record.race.outputs_agree is None
+
+
+def test_more_threads_than_cores_are_warned_of_in_a_race() -> None:
+    plan = Plan(kind="race", model="scripted", images=64, threads=4, budget_s=0.01)
+    with Session(command=SCRIPT, host_facts=lambda: {"usable_cores": 2}, free_mb=lambda: None) as session:
+        assert [warning.kind for warning in record_of(session, plan).warnings] == ["threads"]
+
+
 def test_recommended_sizes_are_confirmed_in_fresh_processes(session: Session, tmp_path: Path) -> None:
     log = tmp_path / "log"
     plan = scripted((1, 8, 32), log=str(log))
@@ -192,6 +296,16 @@ def test_a_size_that_would_not_fit_is_skipped_with_its_forecast(session: Session
     assert "1.0 GB free" in refused.message
     forced = record_of(session, Plan(**{**_fields(plan), "force": True}))
     assert forced.points[2**25].state != "skipped"
+
+
+def test_what_a_call_takes_whatever_its_size_does_not_refuse_a_size_that_fits(
+    session: Session, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    record = record_of(session, scripted((1, 512), memory_fixed_mb="50", log=str(log)))
+    assert states(record) == {1: "stable", 512: "stable"}
+    said = [line.split(maxsplit=1)[1] for line in log.read_text().splitlines()]
+    assert said[said.index("prepare 8") + 1] == "release 8"
 
 
 def test_a_first_size_of_unknown_memory_is_probed_small(session: Session, tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ class Worker:
     def __init__(self) -> None:
         self.plan = Plan()
         self.inbox: queue.Queue[wire.Command] = queue.Queue()
+        self.first = False
         self.random = random.Random(7)
         self.out = os.dup(1)
         os.dup2(2, 1)
@@ -64,18 +65,21 @@ class Worker:
                 case wire.Load(plan):
                     self.plan = plan
                     self.log("load")
+                    if path := self.arg("only_second"):  # the first process with this path meets no mishap
+                        self.first = not Path(path).exists()
+                        Path(path).touch()
                     self.send(self.loaded())
                 case wire.Prepare(size):
                     self.log(f"prepare {size}")
                     self.send(self.trouble(size) or self.prepared(size))
                 case wire.Measure(size, number):
-                    self.mishap(size)
+                    self.mishap(size, number)
                     self.send(self.trouble(size) or self.block(size, number))
                 case wire.Lap():
                     self.lap(command)
                 case wire.CompareLaps():
                     self.send(wire.Agreement(True, "all classes the same"))
-                case wire.Release(size):
+                case wire.Release(batch_size=size):
                     self.log(f"release {size}")
                     self.send(wire.Done())
                 case wire.Stop():
@@ -103,7 +107,9 @@ class Worker:
             )
         return None
 
-    def mishap(self, size: int) -> None:
+    def mishap(self, size: int, number: int = 0) -> None:
+        if number < self.number("from_round", 0) or self.first:
+            return
         if size == self.number("die_at", -1):
             print("about to end", file=sys.stderr, flush=True)
             if code := self.arg("exit_with"):
@@ -119,7 +125,7 @@ class Worker:
         return mean * self.random.uniform(0.99, 1.01)
 
     def prepared(self, size: int) -> wire.Reply:
-        memory = self.number("memory_per_item_mb", 0.01) * size
+        memory = self.number("memory_fixed_mb", 0.0) + self.number("memory_per_item_mb", 0.01) * size
         calls = max(1, round(50 / self.call_ms(size)))
         return wire.PreparedReply(
             Prepared(size, self.call_ms(size) * 3, calls, 2, 0.2, memory_mb=memory, effective_batch_size=size)
@@ -136,7 +142,7 @@ class Worker:
         if trouble := self.trouble(lap.batch_size):
             self.send(trouble)
             return
-        self.mishap(lap.batch_size)
+        self.mishap(lap.batch_size, lap.round)
         calls = -(-lap.images // lap.batch_size)
         times = tuple(self.call_ms(lap.batch_size) for _ in range(calls))
         self.send(wire.RaceStep(lap.lane, lap.images // 2, lap.images))

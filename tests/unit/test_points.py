@@ -106,6 +106,13 @@ def test_grouped_calls_are_marked() -> None:
     assert made.latency_ms.p95 is None
 
 
+def test_a_failure_says_where_in_the_users_code_it_was_raised() -> None:
+    failure = Failure("error", "RuntimeError", "shapes cannot be multiplied.", "net.py:7")
+    made = point(Measurement(32, state="error", failure=failure))
+    assert made.error is not None
+    assert made.error.message == "shapes cannot be multiplied (net.py:7)"
+
+
 def test_reason_warnings_and_origin_are_passed_on() -> None:
     warned = Warned("other-load", "text", "remedy", {"busy_cores": 1.0})
     made = point_of(
@@ -147,6 +154,12 @@ class TestConfirmed:
         assert confirmed is not None
         assert "not counted" in confirmed.reason
         assert "17 % less" in confirmed.reason
+
+    @pytest.mark.parametrize(("here", "there"), [(8, 2), (2, 8)])
+    def test_a_figure_without_an_interval_contradicts_nothing(self, here: int, there: int) -> None:
+        confirmed = confirmed_of(Measurement(32, blocks=blocks(here), confirmed=blocks(there, 0.06)))
+        assert confirmed is not None
+        assert confirmed.agrees
 
     def test_no_confirmation_is_none(self) -> None:
         assert confirmed_of(Measurement(32, blocks=blocks(8))) is None

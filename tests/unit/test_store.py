@@ -331,3 +331,18 @@ print(refused, writer.path.stat().st_size)
     sizes = [event.batch_size for event in found if isinstance(event, events.Point)]
     assert sizes == list(range(1, len(sizes) + 1))
     assert len(sizes) > 100
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b'{"event":"point","batch_size":"eight"}\n', b'{"event":"verdict",\n', b'{"event":"verdict"\xff\n'],
+)
+def test_a_file_with_a_broken_line_is_listed_with_its_problem_beside_the_others(
+    tmp_path: Path, line: bytes
+) -> None:
+    saved(tmp_path, "good")
+    with saved(tmp_path, "bad").open("ab") as file:
+        file.write(line)
+    problems = {one.id: one.problem for one in store.list_runs(tmp_path)}
+    assert problems["good"] == ""
+    assert "cannot be read" in problems["bad"]
