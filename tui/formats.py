@@ -33,10 +33,14 @@ def throughput(value: float | None, low: float | None = None, high: float | None
 
 
 def plus_minus(value: float | None, low: float | None, high: float | None) -> str:
-    """Half the interval's width in percent of the value, e.g. "0.6 %"; the dash where there is no interval."""
+    """Half the interval's width in percent of the value, e.g. "0.6 %"; the dash where there is no interval.
+
+    Intervals are factors, so that beyond 100 % no number of per cent would say how far the value may be off.
+    """
     if not value or low is None or high is None:
         return DASH
-    return percent((high - low) / 2.0 / value)
+    half = (high - low) / 2.0 / value
+    return ">100 %" if half > 1.0 else percent(half)
 
 
 def percent(fraction: float) -> str:

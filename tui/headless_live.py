@@ -14,8 +14,9 @@ from rich.text import Text
 from engine import events
 from engine.record import RunRecord
 from tui import formats
+from tui.headless_notes import failure_lines
 from tui.headless_outputs import Printer, tell_end
-from tui.headless_rows import Column, columns, fitting, headline, mark_of, notes, unit_of
+from tui.headless_rows import Column, columns, fitting, headline, mark_of, unit_of
 from tui.terminal import Charset, safe_text
 
 REFRESH_S = 0.5
@@ -32,6 +33,7 @@ _STYLES = {
     "cancelled": "dim",
 }
 _BAR_WIDTH = 30
+_MOST_WAITING = 40
 
 
 class LiveTable:
@@ -87,6 +89,7 @@ class LiveTable:
         self._live.stop()
         if record.points or record.race is not None:
             self._console.print(self.picture(record, final=True))
+            self._console.print()
         tell_end(Printer(self._console.file, self._charset), record, saved)
 
     def abandon(self) -> None:
@@ -100,9 +103,7 @@ class LiveTable:
             parts.append(self._lanes(record))
         else:
             parts.append(self._table(record))
-            unit = unit_of(record)
-            for size, point in sorted(record.points.items()):
-                parts.extend(self._text(f"{size:,}: {note}", "dim") for note in notes(point, unit))
+            parts.extend(self._text(text, "dim") for text in failure_lines(record))
         if not final:
             parts.append(self._text(_doing(record), "dim"))
         return Group(*parts)
@@ -119,8 +120,14 @@ class LiveTable:
                 no_wrap=True,
             )
         planned = record.started.plan.batch_sizes if record.started and record.started.kind == "sweep" else ()
-        for size in sorted({*record.points, *planned}):
+        waiting = [size for size in planned if size not in record.points]
+        # Rows that nobody can see cost the machine time that belongs to the model.
+        hidden = waiting[_MOST_WAITING:]
+        for size in sorted({*record.points, *waiting[:_MOST_WAITING]}):
             table.add_row(*self._row(size, record, shown))
+        if hidden:
+            row = {"batch": f"+{len(hidden):,}", "state": _waits(record)}
+            table.add_row(*(self._text(row.get(column.header, ""), "dim") for column in shown))
         return table
 
     def _row(self, size: int, record: RunRecord, shown: tuple[Column, ...]) -> list[Text]:
@@ -128,7 +135,7 @@ class LiveTable:
         if point is None:
             waiting = {
                 "batch": formats.count(size),
-                "state": "waiting" if record.finished is None else "not reached",
+                "state": _waits(record),
             }
             return [self._text(waiting.get(column.header, ""), "dim") for column in shown]
         mark = mark_of(size, record.verdict)
@@ -162,6 +169,10 @@ def bar(done: int, total: int, width: int, charset: Charset) -> str:
     filled = 0 if total <= 0 else min(width, max(0, width * done // total))
     full, empty = ("█", "░") if charset == "unicode" else ("#", ".")
     return full * filled + empty * (width - filled)
+
+
+def _waits(record: RunRecord) -> str:
+    return "waiting" if record.finished is None else "not reached"
 
 
 def _doing(record: RunRecord) -> str:

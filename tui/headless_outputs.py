@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import IO, Protocol
 
 from engine import events
 from engine.record import RunRecord
 from tui import formats
-from tui.headless_rows import Column, columns, fitting, headline, line, notes, sentence, unit_of
+from tui.headless_notes import failure_lines, remark
+from tui.headless_rows import Column, columns, fitting, headline, line, sentence, unit_of
 from tui.headless_rows import rows as rows_of
 from tui.headless_summary import ending, failed, measured, summary
 from tui.terminal import Charset, safe_text
@@ -63,7 +65,7 @@ class JsonLines:
 
 
 class Lines:
-    """Plain columns for pipes and files: the header once, then a line when a size is settled."""
+    """Plain columns for pipes and files: the header once, then a line when a size is settled. Skipped sizes are told at the end."""
 
     def __init__(self, printer: Printer) -> None:
         self._printer = printer
@@ -71,7 +73,7 @@ class Lines:
         self._told: dict[int, tuple[str, ...]] = {}
 
     def event(self, event: events.AnyEvent, record: RunRecord) -> None:
-        if isinstance(event, events.Point) and event.state != "measuring":
+        if isinstance(event, events.Point) and event.state not in ("measuring", "skipped"):
             self._point(event, record)
         elif isinstance(event, events.ModelReady) and record.started and record.started.kind == "race":
             self._head(record)
@@ -81,6 +83,12 @@ class Lines:
             # A size that a killed worker or a dropped line left in the middle still has what was measured of it.
             if point.throughput is not None:
                 self._point(point, record)
+        if skipped := _skipped(record):
+            self._head(record)
+        for text in skipped:
+            self._printer.line(f"  {text}")
+        if self._told or skipped:
+            self._printer.line()
         tell_end(self._printer, record, saved)
 
     def abandon(self) -> None:
@@ -97,12 +105,10 @@ class Lines:
     def _point(self, point: events.Point, record: RunRecord) -> None:
         self._head(record)
         cells = tuple(column.cell(point, "") for column in self._columns)
-        told = (*cells, *notes(point, unit_of(record)))
+        told = (*cells, remark(point))
         if self._told.get(point.batch_size) != told:
             self._told[point.batch_size] = told
-            self._printer.line(line(cells, self._columns))
-            for note in told[len(cells) :]:
-                self._printer.line(f"    {note}", follow="    ")
+            self._printer.line(_row(cells, self._columns, point), follow="    ")
 
 
 class Sentences:
@@ -117,13 +123,15 @@ class Sentences:
         if isinstance(event, events.ModelReady) and not self._begun:
             self._begun = True
             self._printer.line(f"Measuring {headline(record.started, event)}.")
-        elif isinstance(event, events.Point) and event.state != "measuring":
+        elif isinstance(event, events.Point) and event.state not in ("measuring", "skipped"):
             self._point(event, record)
 
     def close(self, record: RunRecord, saved: str) -> None:
         for point, _ in rows_of(record):
             if point.throughput is not None:
                 self._point(point, record)
+        for text in _skipped(record):
+            self._printer.line(f"Batch size {text}.")
         tell_end(self._printer, record, saved)
 
     def abandon(self) -> None:
@@ -134,6 +142,18 @@ class Sentences:
         if self._told.get(point.batch_size) != said:
             self._told[point.batch_size] = said
             self._printer.line(said)
+
+
+def _row(cells: Sequence[str], of: Sequence[Column], point: events.Point) -> str:
+    """A line of the table where lines may be long: why there are no figures stands behind the state."""
+    row, why = line(cells, of), remark(point)
+    return f"{row}{' ' * (of[-1].width - len(cells[-1]))}  {why}" if why else row
+
+
+def _skipped(record: RunRecord) -> list[str]:
+    """Why sizes were skipped, a line for each reason."""
+    skipped = {size: point for size, point in record.points.items() if point.state == "skipped"}
+    return failure_lines(RunRecord(points=skipped))
 
 
 def tell_end(printer: Printer, record: RunRecord, saved: str) -> None:
@@ -167,10 +187,11 @@ def tell_record(
             every = fitting(every, width)
         printer.line(line([column.header for column in every], every))
         for point, mark in shown:
-            printer.line(line([column.cell(point, mark) for column in every], every))
-        for point, _ in shown:
-            for note in notes(point, unit):
-                printer.line(f"{point.batch_size:,}: {note}")
+            cells = [column.cell(point, mark) for column in every]
+            printer.line(_row(cells, every, point) if width is None else line(cells, every), follow="    ")
+        for text in failure_lines(record) if width is not None else ():
+            printer.line(text)
+        printer.line()
     for text in summary(record):
         printer.line(text)
     if text := ending(record.finished):

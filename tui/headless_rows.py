@@ -1,14 +1,15 @@
-"""The headless table: its columns with their units, a point's cells, notes and sentence. Pure."""
+"""The headless table: its columns with their units, a point's cells and sentence. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.events import ErrorText, ModelReady, Point, RunStarted, Verdict
+from engine.events import ModelReady, Point, RunStarted, Verdict
 from engine.plan import Plan
 from engine.record import RunRecord
 from tui import formats
+from tui.headless_notes import as_sentence, remark
 
 DEFAULT_UNIT = "images/s"
 
@@ -50,7 +51,8 @@ def columns(unit: str, percentile: int = 99) -> tuple[Column, ...]:
         Column("p99 ms", 9, 1, lambda point, _: _percentile(point, "p99")),
         Column(f"ms/{item_of(unit)}", max(len(item_of(unit)) + 3, 8), 4, lambda point, _: _per_item(point)),
         Column("MB", 6, 5, lambda point, _: formats.memory_mb(point.memory_mb)),
-        Column("faults/call", 11, 6, lambda point, _: formats.count(point.faults_per_call)),
+        Column("cold ms", 7, 6, lambda point, _: formats.ms(point.cold_ms)),
+        Column("faults/call", 11, 7, lambda point, _: formats.count(point.faults_per_call)),
         Column("state", 9, 0, lambda point, _: point.state, left=True),
     )
 
@@ -91,37 +93,11 @@ def rows(record: RunRecord) -> list[tuple[Point, str]]:
     return [(point, mark_of(size, record.verdict)) for size, point in sorted(record.points.items())]
 
 
-def notes(point: Point, unit: str) -> list[str]:
-    """What else is to be known of a point: its failure, a batch that was not as asked, a confirmation, warnings.
-
-    What to do about the warnings is said once for all sizes, by `headless_summary`.
-    """
-    said = []
-    if point.error is not None:
-        said.append(_error(point.error, point.state))
-    elif point.reason and point.state == "skipped":
-        said.append(point.reason)
-    if point.effective_batch_size not in (None, point.batch_size):
-        said.append(
-            f"asked for {point.batch_size:,}, the model processed {point.effective_batch_size:,}: "
-            "throughput counts what was processed, and this size cannot be the peak"
-        )
-    if point.confirmed is not None and not point.confirmed.agrees:
-        fresh = point.confirmed
-        figure = formats.throughput(fresh.throughput, fresh.low, fresh.high)
-        why = f" ({fresh.reason})" if fresh.reason else ""
-        said.append(f"in a fresh process {figure} {unit}{why}: that figure counts")
-    said.extend(as_sentence(warned.text) for warned in point.warnings)
-    if point.kept_from:
-        said.append(f"taken over from run {point.kept_from}")
-    return said
-
-
 def sentence(point: Point, unit: str) -> str:
     """A point as a sentence that can be read aloud."""
     head = f"Batch size {point.batch_size:,}: "
     if point.throughput is None:
-        why = " ".join(as_sentence(note) for note in notes(point, unit))
+        why = as_sentence(remark(point))
         word = _STATES[point.state]
         return head + (f"{word}." if not why else why if why.lower().startswith(word) else f"{word}: {why}")
     parts = [f"{_throughput(point)} {unit}"]
@@ -138,8 +114,7 @@ def sentence(point: Point, unit: str) -> str:
         parts.append(f"{formats.memory_mb(point.memory_mb)} MB")
     if point.faults_per_call is not None:
         parts.append(f"{formats.count(point.faults_per_call)} page faults a call")
-    further = "".join(f" Note: {as_sentence(note)}" for note in notes(point, unit))
-    return f"{head}{'; '.join(parts)}. {_STATES[point.state].capitalize()}.{further}"
+    return f"{head}{'; '.join(parts)}. {_STATES[point.state].capitalize()}."
 
 
 def headline(started: RunStarted | None, ready: ModelReady | None) -> str:
@@ -207,14 +182,3 @@ def _per_item(point: Point) -> str:
 def _percentile(point: Point, name: str) -> str:
     value: float | None = getattr(point.latency_ms, name)
     return formats.percentile(value, point.calls) if point.calls else formats.ms(value)
-
-
-def _error(error: ErrorText, state: str) -> str:
-    title = "" if error.title in (state, error.message) else error.title
-    return ": ".join(filter(None, (title, error.message)))
-
-
-def as_sentence(text: str) -> str:
-    """The text with a capital letter and a full stop."""
-    text = text[:1].upper() + text[1:]
-    return text if text.endswith((".", "!", "?")) or not text else text + "."

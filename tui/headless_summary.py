@@ -5,43 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from engine import events
-from engine.events import Diagnosis, Lane, Limit, RaceFinished, RunFinished, Verdict
+from engine.events import Diagnosis, Lane, Limit, RaceFinished, RunFinished, Suggestion, Verdict
 from engine.record import RunRecord
 from tui import formats
-from tui.headless_rows import as_sentence, item_of, unit_of
+from tui.headless_notes import as_sentence, confirmed_lines, note_lines
+from tui.headless_rows import item_of, unit_of
 
 
 def summary(record: RunRecord) -> list[str]:
-    """All that is to be said of a run's figures, in lines: verdict or race, then warnings."""
+    """All that is to be said of a run's figures, in lines: verdict or race, then doubts. The advice is the first."""
     said: list[str] = []
     if record.race is not None:
         said.extend(race_lines(record.race, unit_of(record)))
     if record.verdict is not None:
         said.extend(verdict_lines(record.verdict, record))
+    said.extend(note_lines(record, unit_of(record)))
     said.extend(warning_lines(record.warnings))
-    said.extend(remedy_lines(record))
     return said
 
 
 def verdict_lines(verdict: Verdict, record: RunRecord) -> list[str]:
     """The verdict in words, each line one thing."""
-    said = [_peak(verdict, record)]
-    if verdict.advice:
-        said.append(verdict.advice)
+    said = [verdict.advice, _peak(verdict, record), *confirmed_lines(record, unit_of(record))]
     if verdict.limit is not None:
         limit = verdict.limit.text or _limit(verdict.limit)
         # The advice quotes the limit's text where it is the point.
         told = all(part.strip(" .").lower() in verdict.advice.lower() for part in limit.split(";"))
         said.append("" if told else as_sentence(limit))
+    if verdict.diagnosis is not None:
+        said.extend(_diagnosis(verdict.diagnosis))
     if verdict.cost is not None:
         said.append(
             as_sentence(verdict.cost.text)
             or f"Time per call: {formats.ms(verdict.cost.fixed_ms)} ms fixed"
             f" + {formats.ms(verdict.cost.per_item_ms)} ms per {item_of(unit_of(record))}."
         )
-    if verdict.diagnosis is not None:
-        said.extend(_diagnosis(verdict.diagnosis))
-    said.extend(f"Worth a try: batch size {one.batch_size:,}, {one.reason}." for one in verdict.suggestions)
+    said.append(_suggestions(verdict.suggestions))
     return list(dict.fromkeys(filter(None, said)))
 
 
@@ -51,26 +50,19 @@ def warning_lines(warnings: Iterable[events.Warning]) -> list[str]:
     return list(dict.fromkeys(said))
 
 
-def remedy_lines(record: RunRecord) -> list[str]:
-    """What to do about the warnings of single sizes, each remedy once with the sizes that it is for."""
-    told = {warning.remedy for warning in record.warnings}
-    sizes: dict[str, list[str]] = {}
-    for size, point in sorted(record.points.items()):
-        for remedy in dict.fromkeys(warned.remedy for warned in point.warnings):
-            if remedy and remedy not in told:
-                sizes.setdefault(remedy, []).append(f"{size:,}")
-    return [f"For {', '.join(of)}: {as_sentence(remedy)}" for remedy, of in sizes.items()]
-
-
 def race_lines(race: RaceFinished, unit: str) -> list[str]:
-    """The race's result: a line for each lane, then the speed-up and whether the answers were the same."""
+    """The race's result: the speed-up, a line for each lane, and whether the answers were the same."""
     slow, fast = race.lanes
     between = formats.span(race.speedup_low, race.speedup_high, unit="×")
-    said = [lane_line(lane, unit) for lane in race.lanes]
-    said.append(
+    said = [
         f"{fast.name} is {formats.speedup(race.speedup, race.speedup_low, race.speedup_high)} as fast as {slow.name}"
-        + (f" (95 % interval {between})." if between else ", too few rounds for an interval.")
-    )
+        + (
+            f" (95 % interval {between})."
+            if between
+            else f"; {race.rounds:,} round{'s' if race.rounds != 1 else ''} are too few for an interval."
+        ),
+        *(lane_line(lane, unit) for lane in race.lanes),
+    ]
     if race.chunked:
         said.append("The images did not fit in one call: the largest size that fits was raced in chunks.")
     if race.outputs_agree is False:
@@ -88,8 +80,7 @@ def lane_line(lane: Lane, unit: str) -> str:
     """One lane's times in words."""
     return (
         f"{lane.name}: {formats.ms(lane.total_ms)} ms in all, {formats.ms(lane.ms_per_item)} ms per {item_of(unit)}, "
-        f"first answer after {formats.ms(lane.first_answer_ms)} ms ({lane.calls:,} "
-        f"call{'s' if lane.calls != 1 else ''} of {lane.batch_size:,})"
+        f"first answer after {formats.ms(lane.first_answer_ms)} ms"
     )
 
 
@@ -124,12 +115,15 @@ def measured(record: RunRecord) -> bool:
 
 def _peak(verdict: Verdict, record: RunRecord) -> str:
     if verdict.peak is None:
-        return "No peak: nothing could be measured." if not measured(record) else "No peak can be named."
+        return "" if verdict.advice or not measured(record) else "No peak can be named."
     point = record.points.get(verdict.peak)
     figure = ""
     if point is not None and point.throughput is not None:
-        shown = formats.throughput(point.throughput, point.throughput_low, point.throughput_high)
-        figure = f", {shown} {unit_of(record)}"
+        best = (point.throughput, point.throughput_low, point.throughput_high)
+        if point.confirmed is not None and not point.confirmed.agrees:
+            best = (point.confirmed.throughput, point.confirmed.low, point.confirmed.high)
+        figure = f", {formats.throughput(*best)} {unit_of(record)}"
+        figure += f" ± {formats.plus_minus(*best)}" if best[1] is not None else ""
     sure = "" if verdict.certain else " (uncertain)"
     said = f"Peak: batch size {verdict.peak:,}{figure}{sure}."
     ties = [f"{size:,}" for size in verdict.ties if size != verdict.peak]
@@ -138,6 +132,14 @@ def _peak(verdict: Verdict, record: RunRecord) -> str:
     if verdict.knee is not None and verdict.knee != verdict.peak:
         said += f" Knee: {verdict.knee:,}."
     return said
+
+
+def _suggestions(found: Iterable[Suggestion]) -> str:
+    sizes: dict[str, list[str]] = {}
+    for one in found:
+        sizes.setdefault(one.reason, []).append(f"{one.batch_size:,}")
+    said = "; ".join(f"{' or '.join(of)} ({why})" for why, of in sizes.items())
+    return f"Worth a try: {said}." if said else ""
 
 
 def _limit(limit: Limit) -> str:

@@ -1,18 +1,15 @@
-"""The headless table's columns, notes and remedies."""
+"""The headless table's columns and header, and the bar."""
 
 from __future__ import annotations
 
 import click
 import pytest
 
-from engine.events import Confirmed, Warned
 from engine.plan import Plan
-from engine.record import RunRecord
 from tests.unit import cli_runs as runs
 from tui import headless_rows as rows
 from tui.cli import cli
 from tui.headless_live import bar
-from tui.headless_summary import remedy_lines
 
 
 def headers(width: int) -> list[str]:
@@ -34,30 +31,15 @@ def test_units_are_the_models_own() -> None:
     assert "ms/item" in found
 
 
+def test_the_cold_call_has_a_column_where_there_is_room() -> None:
+    cells = {column.header: column.cell(runs.stable(8, 100.0), "") for column in rows.columns("images/s")}
+    assert cells["cold ms"] == "5.00"
+    assert "cold ms" in headers(110)
+
+
 def test_the_limits_percentile_gets_a_column() -> None:
     found = [column.header for column in rows.columns("images/s", 95)]
     assert found[4:7] == ["p50 ms", "p95 ms", "p99 ms"]
-
-
-def test_a_size_that_processed_another_batch_than_asked_says_so() -> None:
-    (note,) = rows.notes(runs.stable(8, 100.0, effective_batch_size=1), "images/s")
-    assert note.startswith("asked for 8, the model processed 1")
-
-
-def test_a_confirmation_that_disagrees_shows_its_figure_and_reason_and_one_that_agrees_is_silent() -> None:
-    fresh = Confirmed(80.0, 79.0, 81.0, agrees=False, reason="3,000 page faults a call")
-    (note,) = rows.notes(runs.stable(8, 100.0, confirmed=fresh), "images/s")
-    assert note == "in a fresh process 80.0 images/s (3,000 page faults a call): that figure counts"
-    assert rows.notes(runs.stable(8, 100.0, confirmed=Confirmed(100.0, 99.0, 101.0)), "images/s") == []
-
-
-def test_a_remedy_is_said_once_for_all_its_sizes() -> None:
-    load = Warned("other-load", "other programs kept 1.5 cores busy", "stop them")
-    record = RunRecord.of(
-        [runs.started(Plan()), *(runs.stable(size, 100.0 * size, warnings=(load,)) for size in (8, 1, 32))]
-    )
-    assert remedy_lines(record) == ["For 1, 8, 32: Stop them."]
-    assert rows.notes(record.points[8], "images/s") == ["Other programs kept 1.5 cores busy."]
 
 
 @pytest.mark.parametrize(

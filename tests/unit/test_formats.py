@@ -115,3 +115,7 @@ def test_ascii_keeps_the_meaning() -> None:
 def test_a_time_that_is_none_is_shown_as_written() -> None:
     assert formats.when("yesterday") == "yesterday"
     assert len(formats.when("2026-03-01T10:00:00Z")) == len("2026-03-01 10:00")
+
+
+def test_an_interval_beyond_its_own_value_is_not_put_into_per_cent() -> None:
+    assert formats.plus_minus(500.0, 60.0, 6700.0) == ">100 %"
