@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,7 +15,7 @@ from textual.signal import Signal
 
 from engine.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_NOTHING_MEASURED, BatchpeakError, UsageError
 from engine.plan import Plan
-from tui import formats, theming
+from tui import formats, process_signals, theming
 from tui.commands import KeyCommands
 from tui.keys import APP_KEYS, binding_ids
 from tui.messages import DeliveriesWaiting
@@ -34,8 +32,6 @@ from tui.settings import save as save_settings
 from tui.state import Changed, RunView
 from tui.surroundings import Surroundings, find_surroundings
 from tui.terminal import safe_text
-
-SIGNAL_EXITS = {signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
 class BatchpeakApp(App[int], inherit_bindings=False):
@@ -103,10 +99,7 @@ class BatchpeakApp(App[int], inherit_bindings=False):
     def on_mount(self) -> None:
         self.set_keymap(self.settings.keymap)
         self._ticker = self.set_interval(TICK_S, self.runs.tick, pause=True)
-        loop = asyncio.get_running_loop()
-        for number, code in SIGNAL_EXITS.items():
-            loop.add_signal_handler(number, self._end_by_signal, code)
-        loop.add_signal_handler(signal.SIGINT, self.call_later, self.action_interrupt)
+        self._listen()
         self.app_suspend_signal.subscribe(self, self._suspended, immediate=True)
         self.app_resume_signal.subscribe(self, self._resumed)
         for title, problem in self.around.problems:
@@ -207,11 +200,15 @@ class BatchpeakApp(App[int], inherit_bindings=False):
 
     # The process
 
+    def _listen(self) -> None:
+        process_signals.listen(self, interrupt=self.action_interrupt, end=self._end_by_signal)
+
     def _suspended(self, _: object) -> None:
         self._suspension_paused = self.runs.busy and not self.runs.active.pause_asked
         self.runs.pause(True)
 
     def _resumed(self, _: object) -> None:
+        self._listen()
         if self._suspension_paused:
             self._suspension_paused = False
             self.runs.pause(False)

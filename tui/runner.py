@@ -9,6 +9,7 @@ One thread serves the app's whole life: the measuring process is told to die wit
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -142,16 +143,21 @@ class Runner:
         if self._session is not None:
             self._session.resume()
 
-    def close(self, timeout_s: float = 3.0) -> None:
-        """Stop the run in progress, end the measuring process and the thread. Safe to call twice."""
+    def close(self, timeout_s: float = 4.0) -> None:
+        """Cancel the run in progress, wait for its last event, end the measuring process. Safe to call twice.
+
+        Cancelling takes 2 s at the most, whatever the model is doing; the thread is given that time and a little more.
+        """
         self._requests.put(None)
-        self._cancelled = max(self._cancelled, self._running + 1_000_000)
+        self._cancelled = sys.maxsize
         self._drawn.set()
         if self._session is not None:
             self._session.cancel()
-            self._session.close()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout_s)
+        if self._session is not None:
+            self._session.close()
+            self._session = None
 
     def _serve(self) -> None:
         while (request := self._requests.get()) is not None:

@@ -194,7 +194,7 @@ def running(
 ) -> Iterator[RealTerminal]:
     """The interface on a terminal: with a scripted session, or with the real one (`script` = "real")."""
     program = (
-        ["-c", "from tui.cli import main; main()"]
+        ["-c", "import sys; from tui.cli import main; sys.exit(main())"]
         if script == "real"
         else ["-m", "tests.pty.scripted_app", script]
     )

@@ -24,11 +24,14 @@ async def test_the_sweep_starts_by_itself_and_ends_with_its_advice() -> None:
 
 async def test_rows_are_there_while_the_model_loads() -> None:
     gate = scripted.Gate()
-    loading = lambda plan, run: [
-        scripted.started(plan, run),
-        scripted.status(run, "starting", "loading"),
-        gate,
-    ]  # noqa: E731
+
+    def loading(plan: Plan, run: str) -> list[scripted.Step]:
+        return [
+            scripted.started(plan, run),
+            scripted.status(run, "starting", "loading"),
+            gate,
+        ]
+
     async with driving(loading) as driver:
         await driver.until(gate.reached.is_set)
         await driver.shows("starting")
@@ -156,12 +159,14 @@ async def test_nothing_measured_is_told_by_the_exit_code() -> None:
 
 
 async def test_an_unexpected_error_in_the_thread_is_shown_and_the_rows_stay() -> None:
-    script = lambda plan, run: [  # noqa: E731
-        scripted.started(plan, run),
-        scripted.ready(run),
-        scripted.point(run, 1),
-        ValueError("[1, 3, 224] ["),
-    ]
+    def script(plan: Plan, run: str) -> list[scripted.Step]:
+        return [
+            scripted.started(plan, run),
+            scripted.ready(run),
+            scripted.point(run, 1),
+            ValueError("[1, 3, 224] ["),
+        ]
+
     async with driving(script) as driver:
         await driver.phase("failed")
         await driver.shows("ValueError: [1, 3, 224] [")
