@@ -66,6 +66,8 @@ class Failure(msgspec.Struct, frozen=True):
     message: str
     where: str = ""
     """File and line in the user's code, when it raised there."""
+    of_size: bool = False
+    """The error is known to be this batch size's, as of a model that takes one size only: others may well be measured."""
 
 
 class Measurement(msgspec.Struct, frozen=True):

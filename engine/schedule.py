@@ -318,7 +318,7 @@ def _same_error(first: tuple[int, Failure], second: tuple[int, Failure]) -> bool
     does not, and may well come from a model that takes one batch size only: that one is not the same at the next size.)
     """
     (first_size, one), (second_size, other) = first, second
-    if one.title != other.title or one.where != other.where:
+    if one.of_size or other.of_size or one.title != other.title or one.where != other.where:
         return False
     one_parts, other_parts = re.split(r"(\d+)", one.message), re.split(r"(\d+)", other.message)
     return len(one_parts) == len(other_parts) and all(

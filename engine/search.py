@@ -509,6 +509,8 @@ def _same_error(one: _Trial, other: _Trial) -> bool:
     first, second = one.failure, other.failure
     if first is None or second is None or (first.title, first.where) != (second.title, second.where):
         return False
+    if first.of_size or second.of_size:
+        return False
     parts, others = re.split(r"(\d+)", first.message), re.split(r"(\d+)", second.message)
     return len(parts) == len(others) and all(
         a == b or (a == str(one.batch_size) and b == str(other.batch_size))

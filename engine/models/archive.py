@@ -17,12 +17,14 @@ Holds = Literal["script", "export", "pickle", "weights"]
 """A TorchScript program, a torch.export program, pickled objects that run code when loaded, or tensors and plain values only."""
 
 _PLAIN = re.compile(
-    r"^(collections OrderedDict|torch\._utils _rebuild_\w+|torch \w+Storage|torch\.storage \w+|torch (Size|device)"
+    r"^(collections OrderedDict|torch\._utils _rebuild_\w+|torch \w+Storage|torch\.storage \w+"
+    r"|torch (Size|device|bool|b?float\d+|u?int\d+|complex\d+)"
     r"|torch\.serialization _get_layout|numpy dtype|numpy(\.\w+)* (_reconstruct|scalar|ndarray)|_codecs encode)$"
 )
 _LEGACY_PICKLES = 4
 """Before zip files: torch wrote a magic number, a version, facts of the system and then the object, each a pickle."""
 _ZIP = b"PK\x03\x04"
+_LFS = b"version https://git-lfs"
 
 
 def content_of(file: Path) -> Holds:
@@ -30,6 +32,7 @@ def content_of(file: Path) -> Holds:
     try:
         with file.open("rb") as stream:
             start = stream.read(4)
+            pointer = start + stream.read(len(_LFS) - 4) == _LFS
         if start == _ZIP:
             return _zip_content(file)
         if start[:1] == b"\x80":
@@ -40,6 +43,12 @@ def content_of(file: Path) -> Holds:
         raise ModelError(f"{file} cannot be read: {error.strerror}.") from error
     if not start:
         raise broken(file, "it is empty")
+    if pointer:
+        raise ModelError(
+            f"{file} is a pointer of Git LFS, not the file itself.",
+            title="not a torch file",
+            remedy="Fetch it: git lfs pull",
+        )
     raise ModelError(
         f"{file} was not written by torch: it begins with {start!r}.",
         title="not a torch file",

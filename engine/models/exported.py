@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +33,15 @@ def load_exported(file: Path, plan: Plan, device: str) -> LoadedModel:
 
         # An exported program has the device written into its graph: moving its weights alone would not do.
         program = move_to_device_pass(program, device)
-    names, batch, specs = _signature(file, program)
+    values = _values(program)
+    names = _names(file, program, values)
+    batch = _batch(values)
     asked = asked_for(plan)
-    if asked is not None:
-        if len(asked) != len(specs):
-            raise ModelError(
-                f"{file.name} takes {len(specs)} inputs ({in_words(specs)}), and --input describes {len(asked)}.",
-                title="the inputs do not fit the model",
-            )
-        specs = tuple(
-            TensorSpec(spec.shape, spec.dtype, name, spec.below)
-            for spec, name in zip(asked, names, strict=True)
-        )
+    if asked is None:
+        specs = tuple(_spec(file, name, value) for name, value in zip(names, values, strict=True))
+    else:
+        _check_asked(file, names, values, asked)
+        specs = tuple(replace(spec, name=name) for spec, name in zip(asked, names, strict=True))
     keywords = _keywords(program)
     mixed = 0 < len(keywords) < len(specs)
     fed = feed(specs, plan, keyword=bool(keywords) and not mixed)
@@ -56,6 +54,7 @@ def load_exported(file: Path, plan: Plan, device: str) -> LoadedModel:
         fed,
         f"torch.export, {'any batch size' if batch is None else f'batch size {batch} only'}",
         batch_hint=_hint(program, batch),
+        only_batch_size=batch,
     )
 
 
@@ -75,19 +74,46 @@ class _Mixed(nn.Module):
         return self
 
 
-def _signature(
-    file: Path, program: torch.export.ExportedProgram
-) -> tuple[tuple[str, ...], int | None, tuple[TensorSpec, ...]]:
-    """Names of the inputs ("" for by position), the fixed batch size or None, and the inputs of one item."""
+def _values(program: torch.export.ExportedProgram) -> list[Any]:
+    """The inputs that the program was exported with, as fake tensors."""
     wanted = set(program.graph_signature.user_inputs)
-    values = [
+    return [
         node.meta["val"] for node in program.graph.nodes if node.op == "placeholder" and node.name in wanted
     ]
-    names = _names(file, program, values)
+
+
+def _batch(values: Sequence[Any]) -> int | None:
+    """The one batch size of the program, or None when it takes any."""
     batches = {_fixed(value.shape[0]) for value in values if getattr(value, "ndim", 0)}
-    specs = tuple(_spec(file, name, value) for name, value in zip(names, values, strict=True))
     fixed = batches - {None}
-    return names, fixed.pop() if len(fixed) == 1 and None not in batches else None, specs
+    return fixed.pop() if len(fixed) == 1 and None not in batches else None
+
+
+def _check_asked(
+    file: Path, names: Sequence[str], values: Sequence[Any], asked: Sequence[TensorSpec]
+) -> None:
+    """Raises ModelError where --input contradicts what is written into the program: it would refuse every call."""
+    fits = len(asked) == len(values) and all(
+        len(spec.shape) == len(value.shape) - 1
+        and all(
+            _fixed(side) in (None, given) for side, given in zip(value.shape[1:], spec.shape, strict=True)
+        )
+        for spec, value in zip(asked, values, strict=True)
+    )
+    if not fits:
+        taken = ", ".join(
+            f"{name} {_shown(value)}".strip() for name, value in zip(names, values, strict=True)
+        )
+        raise ModelError(
+            f"{file.name} was exported for {taken} per item, and --input describes {in_words(tuple(asked))}.",
+            title="the inputs do not fit the model",
+            remedy="Leave --input out, or export the model again for other shapes.",
+        )
+
+
+def _shown(value: Any) -> str:
+    sides = ("any" if _fixed(side) is None else str(side) for side in value.shape[1:])
+    return "x".join(sides) or "()"
 
 
 def _names(file: Path, program: torch.export.ExportedProgram, values: Sequence[Any]) -> tuple[str, ...]:
@@ -116,9 +142,8 @@ def _keywords(program: torch.export.ExportedProgram) -> tuple[str, ...]:
 def _spec(file: Path, name: str, value: Any) -> TensorSpec:
     shape = [_fixed(side) for side in value.shape[1:]]
     if None in shape:
-        shown = "x".join("any" if side is None else str(side) for side in shape)
         raise ModelError(
-            f"{file.name} takes inputs of {shown} per item, of which not every side is known.",
+            f"{file.name} takes inputs of {_shown(value)} per item, of which not every side is known.",
             title="which inputs?",
             remedy=f"Give them with --input, for example --input {'x'.join(str(side or 224) for side in shape)}.",
         )

@@ -48,6 +48,7 @@ def loaded(
     *,
     parameters: int | None = None,
     batch_hint: str = "",
+    only_batch_size: int | None = None,
 ) -> LoadedModel:
     """The contract's value for a module of torch and its feed. `parameters` are counted when not given."""
     return LoadedModel(
@@ -61,6 +62,7 @@ def loaded(
         module=module,
         input_mb_per_item=fed.input_mb_per_item,
         batch_hint=batch_hint,
+        only_batch_size=only_batch_size,
     )
 
 

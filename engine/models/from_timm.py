@@ -39,7 +39,9 @@ def load(name: str, plan: Plan) -> LoadedModel:
     cached = plan.weights == CACHED
     torch.manual_seed(plan.seed)
     try:
-        with usercode.running(f"{title}, while it was built,", remedy="See --model-arg."):
+        with usercode.running(
+            f"{title}, while it was built,", remedy="See --model-arg." if plan.model_args else ""
+        ):
             module = timm.create_model(name, pretrained=cached, **argument_values(plan.model_args))
     except ModelError as error:
         if cached and not isinstance(error.__cause__, TypeError):

@@ -41,7 +41,9 @@ def load(name: str, plan: Plan) -> LoadedModel:
     if plan.weights == CACHED:
         _check_cached(title, default)
     torch.manual_seed(plan.seed)
-    with usercode.running(f"{title}, while it was built,", remedy="See --model-arg."):
+    with usercode.running(
+        f"{title}, while it was built,", remedy="See --model-arg." if plan.model_args else ""
+    ):
         module = models.get_model(name, weights=use, **argument_values(plan.model_args))
     if plan.weights and use is None:
         weights.load_into(module, plan.weights)

@@ -35,7 +35,9 @@ def load(name: str, plan: Plan) -> LoadedModel:
     config = _config(transformers, name, plan)
     torch.manual_seed(plan.seed)
     own_weights = _has_weights(transformers, name)
-    with usercode.running(f"{title}, while it was built,", remedy="See --model-arg."):
+    with usercode.running(
+        f"{title}, while it was built,", remedy="See --model-arg." if plan.model_args else ""
+    ):
         builder = _builder(transformers, config)
         arguments = argument_values(plan.model_args)
         if own_weights and plan.weights in (None, CACHED):

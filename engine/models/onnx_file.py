@@ -67,6 +67,7 @@ def load(file: Path, plan: Plan) -> LoadedModel:
         batch_hint=f"The file was exported for batch size {fixed} only; export it again with a dynamic first dimension."
         if fixed
         else "",
+        only_batch_size=fixed,
         ignored_threads=True,
     )
 

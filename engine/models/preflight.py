@@ -165,10 +165,11 @@ def _check_options(spec: Spec, plan: Plan) -> None:
             argument="--weights",
         )
     if plan.weights and plan.weights != CACHED and not Path(plan.weights).expanduser().is_file():
+        is_folder = Path(plan.weights).expanduser().is_dir()
         raise UsageError(
-            f"{plan.weights} does not exist.",
+            f"{plan.weights} is a folder, not a file." if is_folder else f"{plan.weights} does not exist.",
             argument="--weights",
-            title="file not found",
+            title="not a file" if is_folder else "file not found",
             remedy=f"Expected a file, or '{CACHED}' for a library's pretrained weights that are on this machine already.",
         )
     if isinstance(spec, ModelFile) and spec.format == "onnx":

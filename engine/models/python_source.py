@@ -35,6 +35,12 @@ def load(spec: PythonObject, plan: Plan) -> LoadedModel:
     found = _attribute(code, spec)
     with usercode.running(f"{name}, while it was built,"):
         module = _built(name, found, argument_values(plan.model_args))
+    if type(module).forward is nn.Module.forward:
+        raise ModelError(
+            f"{name} is {_kind(module)} without a forward, so it cannot be called.",
+            title="not a model",
+            remedy="Name the module that it is a part of.",
+        )
     if plan.weights:
         weights.load_into(module, plan.weights)
     if any(parameter.is_meta for parameter in module.parameters()):
@@ -91,7 +97,12 @@ def _imported(spec: PythonObject) -> ModuleType:
     if spec.file is None:
         own_names.enter([here], [sys.argv[0]])
         with usercode.running(f"{spec.module}, while it was imported,"):
-            return importlib.import_module(spec.module)
+            try:
+                return importlib.import_module(spec.module)
+            except ModuleNotFoundError as error:
+                if error.name is None or not f"{spec.module}.".startswith(f"{error.name}."):
+                    raise
+                raise _no_module(spec.module, error.name) from error
     file = spec.file.resolve()
     if not file.is_file():
         raise ModelError(f"{spec.file} does not exist.", title="file not found")
@@ -102,6 +113,16 @@ def _imported(spec: PythonObject) -> ModuleType:
         if package:
             return importlib.import_module(".".join((*package, file.stem)))
         return _executed(file)
+
+
+def _no_module(named: str, missing: str) -> ModelError:
+    """The error for a dotted name of which some part is not there."""
+    parent = missing.rpartition(".")[0]
+    return ModelError(
+        f"{named}: {f'{parent} has' if parent else 'there is'} no module {missing.rpartition('.')[2]}.",
+        title="module not found",
+        remedy="" if parent else "Run batchpeak from the folder that holds it, or set PYTHONPATH.",
+    )
 
 
 def _package_of(file: Path) -> tuple[str, ...]:

@@ -74,8 +74,15 @@ def check_fits(model: str, signature: inspect.Signature | None, specs: Sequence[
             f"{model} is called as {in_text('forward', signature)}, and the input is {in_words(tuple(specs))}: {error}.",
             argument="--input",
             title="the inputs do not fit the model",
-            remedy=f"For example --input {example(required(signature))}.",
+            remedy=f"For example --input {_example_for(signature)}.",
         ) from error
+
+
+def _example_for(signature: inspect.Signature) -> str:
+    """As `example`; inputs that are taken by keyword only get their names."""
+    names = required(signature)
+    by_keyword = any(signature.parameters[name].kind is inspect.Parameter.KEYWORD_ONLY for name in names)
+    return ",".join(map(_example_of, names)) if by_keyword else example(names)
 
 
 def _looks_like_tokens(name: str) -> bool:

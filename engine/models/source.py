@@ -53,6 +53,8 @@ class LoadedModel:
     """Size of one item's inputs, 10^6 bytes."""
     batch_hint: str = ""
     """A sentence for the rows that fail when the model takes certain batch sizes only, e.g. of a file exported for 8; else ""."""
+    only_batch_size: int | None = None
+    """The one batch size that the source can be called with, when it says so; None when it takes any, or does not tell."""
     ignored_threads: bool = False
     """True when `torch.set_num_threads` does not reach the model: its own runtime was given the threads."""
 

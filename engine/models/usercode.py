@@ -30,10 +30,16 @@ def where(error: BaseException) -> str:
 
 def in_words(error: BaseException) -> str:
     """The error's own words on one line, with its type where the words alone say little (KeyError: 'x')."""
-    text = " ".join(str(error).split())
+    text = " ".join(str(error).split()).removesuffix(".")
     if len(text) > 400:
         text = text[:399] + "…"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+FITTING_TORCHVISION = (
+    "Install the torchvision that belongs to this torch, both from the same place: "
+    "pip install --upgrade torch torchvision"
+)
 
 
 @contextmanager
@@ -53,6 +59,13 @@ def running(what: str, *, title: str = "the model cannot be loaded", remedy: str
             remedy='Keep code that runs a program under `if __name__ == "__main__":`.',
         ) from error
     except ModuleNotFoundError as error:
+        if error.name is None:  # a library's own words about a part of it, whose reason is the first error
+            words = in_words(_first(error))
+            raise ModelError(
+                f"{what} raised {words}{_at(error)}.",
+                title=title,
+                remedy=FITTING_TORCHVISION if "torchvision::" in words else "",
+            ) from error
         raise ModelError(
             f"{what} needs the module {error.name}, which is not found{_at(error)}.",
             title=title,
@@ -63,6 +76,13 @@ def running(what: str, *, title: str = "the model cannot be loaded", remedy: str
         raise ModelError(
             f"{what} raised {in_words(error)}{_at(error)}.", title=title, remedy=remedy
         ) from error
+
+
+def _first(error: BaseException) -> BaseException:
+    """The error at the bottom of the chain of causes."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def syntax_error(error: SyntaxError) -> ModelError:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,18 +9,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.errors import UsageError
+from engine.errors import ModelError, UsageError
+from engine.models import archive, usercode
 from engine.models.preflight import CACHED
 
 _ARGUMENT = "--weights"
 _TITLE = "the weights cannot be used"
+_WORDS = {"script": "TorchScript", "export": "a torch.export archive"}
+_PREFIXES = ("module.", "_orig_mod.")
 _WRAPPERS = ("state_dict", "model_state_dict", "model")
 """Keys under which training scripts commonly put the state dict in a checkpoint."""
 
 
 def load_into(module: nn.Module, path: str) -> None:
     """Load the file's state dict into the module, every key of it. Raises UsageError that says what does not fit."""
-    state = read(Path(path).expanduser())
+    state = _unwrapped(read(Path(path).expanduser()), module)
     try:
         missing, unexpected = module.load_state_dict(state, strict=False)
     except RuntimeError as error:
@@ -47,18 +48,15 @@ def read(path: Path) -> dict[str, Tensor]:
     """The state dict of a .safetensors file or of one written by `torch.save`; only tensors and plain values are read."""
     if not path.is_file():
         raise UsageError(
-            f"{path} does not exist.",
+            f"{path} is a folder, not a file." if path.is_dir() else f"{path} does not exist.",
             argument=_ARGUMENT,
             title=_TITLE,
             remedy=f"Expected a file, or '{CACHED}' for a library's pretrained weights that are on this machine already.",
         )
     try:
         content = _content(path)
-    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UsageError(
-            f"{path} cannot be read as a state dict: {reason}", argument=_ARGUMENT, title=_TITLE
-        ) from error
+    except Exception as error:  # what the readers raise over arbitrary bytes has no bounds
+        raise UsageError(_why_not(path, error), argument=_ARGUMENT, title=_TITLE) from error
     if isinstance(content, Mapping):
         for key in _WRAPPERS:
             if isinstance(content.get(key), Mapping):
@@ -68,6 +66,33 @@ def read(path: Path) -> dict[str, Tensor]:
         if state:
             return state
     raise UsageError(f"{path} holds no state dict.", argument=_ARGUMENT, title=_TITLE)
+
+
+def _why_not(path: Path, error: Exception) -> str:
+    """Why a file is no state dict: what it holds instead, else the reader's own words."""
+    if path.suffix.lower() != ".safetensors":
+        try:
+            holds = archive.content_of(path)
+        except ModelError as found:
+            return found.message
+        if holds == "pickle":
+            return (
+                f"{path} holds Python objects beside the tensors, and loading those could run any code; "
+                "save the state dict alone: torch.save(model.state_dict(), FILE)."
+            )
+        if holds != "weights":
+            return f"{path} is a model itself ({_WORDS[holds]}), not weights for one: name it as the model."
+    return f"{path} cannot be read as a state dict: {usercode.in_words(error)}."
+
+
+def _unwrapped(state: dict[str, Tensor], module: nn.Module) -> dict[str, Tensor]:
+    """The state dict without the prefix that a wrapper (DataParallel, torch.compile) put before every key."""
+    for prefix in _PREFIXES:
+        if all(key.startswith(prefix) for key in state) and not any(
+            key.startswith(prefix) for key in module.state_dict()
+        ):
+            return {key.removeprefix(prefix): value for key, value in state.items()}
+    return state
 
 
 def _content(path: Path) -> Any:

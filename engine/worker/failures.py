@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import sys
 import sysconfig
 import traceback
@@ -31,6 +32,15 @@ _OUT_OF_MEMORY = (
     "storage size calculation overflowed",  # more bytes than can be addressed
 )
 
+_TORCHSCRIPT = "The following operation failed in the TorchScript interpreter."
+_ITS_LAST_WORDS = re.compile(r"^[\w.]*(?:Error|Exception): ", re.MULTILINE)
+
+# What shows that `forward` asks for a certain number of items: a reshape to it, or a tensor that was made for it.
+_RESHAPED = re.compile(r"shape '\[(\d+)(?:, -?\d+)*\]' is invalid for input of size \d+")
+_UNEQUAL = re.compile(
+    r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 0"
+)
+
 _OURS = str(Path(engine.__file__).resolve().parent)
 _STANDARD_LIBRARY = str(Path(sysconfig.get_paths()["stdlib"]).resolve())
 _INSTALLED = tuple(
@@ -39,18 +49,25 @@ _INSTALLED = tuple(
 )
 
 
-def classify(exception: BaseException, *, hint: str = "") -> Failure:
-    """The failure that an exception of the user's code stands for; `hint` is a sentence added to an error's message."""
+def classify(exception: BaseException, *, hint: str = "", batch_size: int | None = None) -> Failure:
+    """The failure that an exception of the user's code stands for; `hint` is a sentence added to an error's message.
+
+    Where the words show that the model asks for another number of items than `batch_size`, the failure is of this size alone.
+    """
     if _is_out_of_memory(exception):
         return Failure(
             kind="oom", title="out of memory", message=_short(_first_sentences(exception), LONGEST_OOM)
         )
     text = _short(_words_of(exception), LONGEST_ERROR)
+    wanted = _wanted_size(text, batch_size) if batch_size is not None else None
+    if wanted is not None and not hint:
+        hint = f"The model may take batches of {wanted} only."
     return Failure(
         kind="error",
         title=type(exception).__name__,
-        message=f"{text} {hint}".strip() if hint else text,
+        message=f"{text}{'' if text.endswith(('.', '!', '?')) else '.'} {hint}" if hint else text,
         where=where(exception),
+        of_size=wanted is not None,
     )
 
 
@@ -59,24 +76,25 @@ def plain(text: str) -> str:
     return str(text).encode("utf-8", "replace").decode()
 
 
-def where(exception: BaseException) -> str:
-    """ "file:line" of the deepest frame that is neither torch's, ours nor the standard library's; "" if there is none.
+def where(exception: BaseException, *, in_packages: bool = True) -> str:
+    """ "file:line" of the deepest frame that is not the runtime's, ours or the standard library's; "" if there is none.
 
-    The user's own files win over installed packages: a wrong call into a package is put right in the caller.
+    The user's own files win over installed packages, which `in_packages` lets in: a wrong call into a package is put right
+    in the caller.
     """
     if isinstance(exception, SyntaxError) and exception.filename:
         return plain(f"{exception.filename}:{exception.lineno or 0}")
     own, installed = "", ""
     for frame, line in traceback.walk_tb(exception.__traceback__):
         file = frame.f_code.co_filename
-        if file.startswith("<") or _below(file, _OURS) or _is_torch(file):
+        if file.startswith("<") or _below(file, _OURS) or _is_of_runtime(file):
             continue
         place = f"{file}:{line}"
         if any(_below(file, folder) for folder in _INSTALLED):
             installed = place
         elif not _below(file, _STANDARD_LIBRARY):
             own = place
-    return plain(own or installed)
+    return plain(own or (installed if in_packages else ""))
 
 
 def forget(exception: BaseException) -> None:
@@ -138,7 +156,25 @@ def _text_of(exception: BaseException) -> str:
         text = str(exception)
     except Exception as error:  # noqa: BLE001 - the user's __str__ may raise anything; that is then said
         text = f"(its text cannot be shown: {type(error).__name__})"
-    return plain(text)
+    return plain(_its_last_words(text))
+
+
+def _its_last_words(text: str) -> str:
+    """TorchScript puts the code of every layer on the way before what went wrong; only the latter is the error."""
+    if not text.startswith(_TORCHSCRIPT):
+        return text
+    found = list(_ITS_LAST_WORDS.finditer(text))
+    return text[found[-1].end() :] if found else text
+
+
+def _wanted_size(text: str, batch_size: int) -> int | None:
+    """The number of items that the error's words show the model to ask for, when it is not the one it was given."""
+    if found := _RESHAPED.search(text):
+        return int(found[1]) if int(found[1]) not in (0, batch_size) else None
+    if found := _UNEQUAL.search(text):
+        sizes = {int(found[1]), int(found[2])}
+        return (sizes - {batch_size}).pop() if batch_size in sizes else None
+    return None
 
 
 def _short(text: str, longest: int) -> str:
@@ -149,10 +185,10 @@ def _short(text: str, longest: int) -> str:
     return f"{text[:head].rstrip()} … {text[head - longest + 3 :].lstrip()}"
 
 
-def _is_torch(file: str) -> bool:
-    torch = sys.modules.get("torch")
-    home = getattr(torch, "__file__", None)
-    return home is not None and _below(file, str(Path(home).parent))
+def _is_of_runtime(file: str) -> bool:
+    """Whether the file is of what runs models: a line of torch's own says nothing about the user's."""
+    homes = (getattr(sys.modules.get(name), "__file__", None) for name in ("torch", "onnxruntime"))
+    return any(home is not None and _below(file, str(Path(home).parent)) for home in homes)
 
 
 def _below(file: str, folder: str) -> bool:

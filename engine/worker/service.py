@@ -95,7 +95,7 @@ class Service:
                     "error",
                     plain(error.title),
                     plain(error.message),
-                    where(error.__cause__) if error.__cause__ else "",
+                    where(error.__cause__, in_packages=False) if error.__cause__ else "",
                 ),
                 remedy=plain(error.remedy),
                 usage=isinstance(error, UsageError),
@@ -103,7 +103,9 @@ class Service:
             forget(error)
         except BaseException as error:  # noqa: BLE001 - the user's code may raise anything; all of it is told in the reply
             hint = self._model.loaded.batch_hint if self._model is not None else ""
-            reply = wire.FailedReply(classify(error, hint=hint))
+            reply = wire.FailedReply(
+                classify(error, hint=hint, batch_size=getattr(command, "batch_size", None))
+            )
             forget(error)
         if isinstance(reply, wire.FailedReply):
             self._let_go_after_failure(command)
@@ -165,9 +167,15 @@ class Service:
             torch=str(torch.__version__),
         )
 
-    def _prepare(self, batch_size: int) -> wire.PreparedReply:
+    def _prepare(self, batch_size: int) -> wire.PreparedReply | wire.FailedReply:
         model, clock, stop = self._ready(), self._outside.clock, self._inbox.stop
         self._sizes.pop(batch_size, None)
+        only = model.loaded.only_batch_size
+        if only not in (None, batch_size):
+            failure = Failure(
+                "error", f"takes batch size {only} only", plain(model.loaded.batch_hint), of_size=True
+            )
+            return wire.FailedReply(failure)
         inputs = model.make_inputs(batch_size)
         stop.check()
         before = model.device.memory_before()

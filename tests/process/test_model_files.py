@@ -30,6 +30,15 @@ class Net(nn.Module):
         return self.head(self.body(x).mean((2, 3)))
 
 
+class Pooled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Conv2d(3, 4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.body(x).mean((2, 3))
+
+
 class Tokens(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -200,7 +209,7 @@ def test_an_export_with_several_inputs_is_fed_by_name() -> None:
     wider = load("m.pt2", input="5:int64:50,5,1")
     assert outputs(wider, 7)[0].shape == (7, 8)
     assert int(wider.make_inputs(60)[0].max()) > 2
-    assert "takes 3 inputs" in refusal("m.pt2", input="5:int64")
+    assert "was exported for ids 5, mask 5, scale 1 per item" in refusal("m.pt2", input="5:int64")
 
 
 def test_an_export_saved_under_another_name_is_recognised() -> None:
@@ -271,3 +280,24 @@ def test_missing_external_data_is_named(onnx_file: str) -> None:
 def test_a_truncated_onnx_file_is_refused(onnx_file: str) -> None:
     Path("cut.onnx").write_bytes(Path(onnx_file).read_bytes()[:100])
     assert "cut.onnx is not a complete ONNX file" in refusal("cut.onnx")
+
+
+def test_sides_that_the_export_leaves_open_are_given_by_the_option() -> None:
+    free = torch.export.Dim.DYNAMIC
+    program = torch.export.export(
+        Pooled().eval(), (torch.zeros(2, 3, 8, 8),), dynamic_shapes=({0: free, 2: free, 3: free},)
+    )
+    torch.export.save(program, "m.pt2")
+    assert "takes inputs of 3xanyxany per item" in refusal("m.pt2")
+    loaded = load("m.pt2", input="3x12x9")
+    assert outputs(loaded, 4).shape == (4, 4)
+    assert loaded.only_batch_size is None
+
+
+def test_an_input_that_contradicts_the_export_is_refused_at_once() -> None:
+    torch.export.save(torch.export.export(net(), (torch.zeros(4, 3, 8, 8),)), "m.pt2")
+    assert "m.pt2 was exported for 3x8x8 per item, and --input describes 3x9x8 float32" in refusal(
+        "m.pt2", input="3x9x8"
+    )
+    assert "--input describes 3x8x8 float32, 3 float32" in refusal("m.pt2", input="3x8x8,3")
+    assert load("m.pt2", input="3x8x8").only_batch_size == 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -442,3 +442,60 @@ def test_memory_that_runs_out_while_inputs_are_made_stays_an_out_of_memory() -> 
     )
     with pytest.raises(torch.OutOfMemoryError):
         load("own.py:Net").make_inputs(9)
+
+
+def test_weights_saved_from_a_wrapped_model_are_put_in() -> None:
+    state = load("net.py:Net", input="3x8x8").module
+    assert state is not None
+    torch.save({f"module.{name}": value * 0 for name, value in state.state_dict().items()}, "w.pt")
+    assert outputs(load("net.py:Net", input="3x8x8", weights="w.pt"), 2).abs().sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("write", "says"),
+    [
+        (lambda: Path("w.pt").write_bytes(b""), "w.pt is not complete: it is empty"),
+        (lambda: Path("w.pt").write_text("a page of a web server"), "was not written by torch"),
+        (lambda: torch.save(torch.nn.Linear(1, 1), "w.pt"), "save the state dict alone"),
+        (
+            lambda: torch.jit.save(torch.jit.script(torch.nn.ReLU()), "w.pt"),
+            "is a model itself (TorchScript)",
+        ),
+        (lambda: torch.save({"epoch": 3}, "w.pt"), "w.pt holds no state dict"),
+        (lambda: Path("w.pt").mkdir(), "w.pt is a folder, not a file"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_a_file_that_is_no_state_dict_is_told_as_what_it_is(write: Callable[[], object], says: str) -> None:
+    write()
+    assert says in refusal("net.py:Net", input="3x8x8", weights="w.pt")
+
+
+def test_a_module_without_a_forward_is_refused() -> None:
+    Path("part.py").write_text("import torch\nlayers = torch.nn.ModuleList([torch.nn.ReLU()])\n")
+    assert "part.py:layers is a ModuleList without a forward" in refusal("part.py:layers", input="8")
+
+
+def test_inputs_taken_by_keyword_only_are_shown_with_their_names() -> None:
+    Path("kw.py").write_text(
+        "import torch\nclass Net(torch.nn.Module):\n    def forward(self, *, image): return image\n"
+    )
+    assert "For example --input image:3x224x224" in refusal("kw.py:Net", input="3x8x8")
+
+
+def test_a_part_of_a_package_that_is_not_there_is_named() -> None:
+    Path("pack").mkdir()
+    Path("pack/__init__.py").write_text("")
+    said = refusal("pack.nope:Net", input="8")
+    assert said.endswith("pack.nope: pack has no module nope.")
+
+
+def test_a_librarys_own_words_about_a_part_of_it_give_way_to_the_first_error() -> None:
+    Path("lib.py").write_text(
+        "try:\n    raise RuntimeError('operator torchvision::nms does not exist')\n"
+        "except RuntimeError as error:\n    raise ModuleNotFoundError('Could not import X') from error\n"
+        "class Net: pass\n"
+    )
+    said = refusal("lib.py:Net", input="8")
+    assert "raised RuntimeError: operator torchvision::nms does not exist" in said
+    assert "pip install --upgrade torch torchvision" in said

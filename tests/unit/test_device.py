@@ -75,7 +75,12 @@ class Scripted(torch.nn.Module):
         return self._forward(images)
 
 
-def service_of(scripted: ScriptedDevice, forward: Callable[[torch.Tensor], Any] | None = None) -> Service:
+def service_of(
+    scripted: ScriptedDevice,
+    forward: Callable[[torch.Tensor], Any] | None = None,
+    *,
+    only_batch_size: int | None = None,
+) -> Service:
     module = Scripted(forward or scripted.launch)
     loaded = LoadedModel(
         name="scripted",
@@ -87,6 +92,7 @@ def service_of(scripted: ScriptedDevice, forward: Callable[[torch.Tensor], Any] 
         description="",
         module=module,
         batch_hint="It takes 8 at a time.",
+        only_batch_size=only_batch_size,
     )
     service = Service(
         Inbox(lambda: b"", lambda: None),
@@ -282,3 +288,17 @@ def test_the_processors_memory_is_what_a_call_touched_and_none_where_the_system_
     assert memory.high_water(tmp_path) == 2048 * 1024
     assert memory.reset_high_water(tmp_path) == 1024 * 1024
     assert memory.reset_high_water(tmp_path / "nowhere") is None
+
+
+def test_a_file_for_one_batch_size_is_not_called_with_another_and_the_run_goes_on() -> None:
+    scripted = ScriptedDevice()
+    service = service_of(scripted, only_batch_size=8)
+    reply = service.answer(wire.Prepare(2))
+    assert isinstance(reply, wire.FailedReply)
+    assert (reply.failure.title, reply.failure.message) == (
+        "takes batch size 8 only",
+        "It takes 8 at a time.",
+    )
+    assert reply.failure.of_size
+    assert not scripted.batches
+    assert prepared(service.answer(wire.Prepare(8))).effective_batch_size == 8

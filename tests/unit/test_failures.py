@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from engine import wire
-from engine.worker.failures import LONGEST_ERROR, classify, forget, plain
+from engine.worker.failures import LONGEST_ERROR, classify, forget, plain, where
 
 
 @pytest.mark.parametrize(
@@ -153,3 +153,60 @@ def test_the_batch_of_a_failed_call_is_gone_even_while_the_error_is_kept() -> No
         forget(error)
     gc.collect()
     assert watched[0]() is None
+
+
+SCRIPTED = """The following operation failed in the TorchScript interpreter.
+Traceback of TorchScript, serialized code (most recent call last):
+  File "code/__torch__/net.py", line 10, in forward
+    input = torch.reshape(x, [32, 8])
+            ~~~~~~~~~~~~~ <--- HERE
+RuntimeError: shape '[32, 8]' is invalid for input of size 64
+"""
+
+
+def test_of_torchscript_only_its_last_words_are_told() -> None:
+    failure = classify(RuntimeError(SCRIPTED), hint="It was traced with 32.")
+    assert failure.message == "shape '[32, 8]' is invalid for input of size 64. It was traced with 32."
+
+
+def test_memory_that_ran_out_in_torchscript_is_out_of_memory() -> None:
+    text = (
+        SCRIPTED.rpartition("RuntimeError")[0]
+        + "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    )
+    failure = classify(RuntimeError(text))
+    assert (failure.kind, failure.message) == ("oom", "CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "only"),
+    [
+        ("shape '[8, 8]' is invalid for input of size 256", 32, 8),
+        ("shape '[8, -1, 8]' is invalid for input of size 8", 1, 8),
+        ("The size of tensor a (4) must match the size of tensor b (16) at non-singleton dimension 0", 4, 16),
+        ("shape '[-1, 7]' is invalid for input of size 64", 8, None),
+        ("shape '[32, 7]' is invalid for input of size 256", 32, None),
+        (
+            "The size of tensor a (4) must match the size of tensor b (16) at non-singleton dimension 0",
+            2,
+            None,
+        ),
+        ("mat1 and mat2 shapes cannot be multiplied (8x784 and 100x10)", 8, None),
+    ],
+)
+def test_a_model_that_asks_for_another_number_of_items_is_recognised(
+    text: str, given: int, only: int | None
+) -> None:
+    failure = classify(RuntimeError(text), batch_size=given)
+    assert failure.of_size == (only is not None)
+    assert failure.message == (
+        text if only is None else f"{text}. The model may take batches of {only} only."
+    )
+
+
+def test_a_line_of_an_installed_package_is_left_out_where_only_the_users_own_counts() -> None:
+    with pytest.raises(ValueError, match="nonsense") as caught:
+        pytest.importorskip("packaging.version").Version("nonsense")
+    caught.value.__traceback__ = caught.tb.tb_next  # without the line of this test, which is the user's own
+    assert "packaging" in where(caught.value)
+    assert where(caught.value, in_packages=False) == ""

@@ -101,8 +101,10 @@ def test_a_truncated_file_is_damaged() -> None:
 
 
 def test_a_file_of_something_else_is_no_torch_file() -> None:
-    Path("m.pt").write_text("version https://git-lfs.github.com/spec/v1\n")
+    Path("m.pt").write_text("a page of a web server")
     assert "was not written by torch" in refusal("m.pt")
+    Path("m.pt").write_text("version https://git-lfs.github.com/spec/v1\n")
+    assert "is a pointer of Git LFS, not the file itself. Fetch it: git lfs pull" in refusal("m.pt")
 
 
 class Evil:

@@ -346,3 +346,12 @@ def test_every_sweep_ends_with_every_size_settled(sizes: Sequence[int]) -> None:
     measured = run(Sweep(sizes, budget_s=20.0), runner)
     assert "measuring" not in states(measured)
     assert runner.clock.now < 21.0
+
+
+def test_a_size_that_the_model_does_not_take_says_nothing_of_the_others() -> None:
+    sweep = Sweep((1, 8, 32))
+    refused = Failure("error", "takes batch size 32 only", "It was exported for 32.", of_size=True)
+    sweep.tell_failure(1, refused, 0.0)
+    sweep.tell_failure(8, refused, 0.0)
+    states = {one.batch_size: one.state for one in sweep.measurements()}
+    assert states == {1: "error", 8: "error", 32: "measuring"}

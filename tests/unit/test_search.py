@@ -277,3 +277,11 @@ def test_a_resumed_search_starts_from_what_was_measured() -> None:
     assert set(before) <= set(after)
     assert all(after[size] >= count for size, count in before.items())
     assert judge(second.measurements()).peak is not None
+
+
+def test_a_file_for_one_batch_size_is_found_though_each_refusal_reads_the_same() -> None:
+    refused = Failure("error", "takes batch size 16 only", "It was exported for 16.", of_size=True)
+    runner = scripted(rising, failures={size: refused for size in range(1, 4097) if size != 16})
+    strategy = Search()
+    drive(strategy, runner, runner.clock)
+    assert {one.batch_size: one.state for one in strategy.measurements()}[16] in ("stable", "noisy", "short")
