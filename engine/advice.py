@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from engine import events
 from engine.results import Measurement
 from engine.standing import Standing, cut_at
+from engine.stats import MIN_BLOCKS
 
 
 def advise(
@@ -27,7 +28,9 @@ def advise(
     if len(standing.field.sizes) == 1:
         return " ".join(
             (
-                f"Only batch size {peak} was measured: nothing to compare it with.",
+                f"Only batch size {peak} has figures that count: nothing to compare it with."
+                if any(one.batch_size != peak and one.blocks for one in measurements)
+                else f"Only batch size {peak} was measured: nothing to compare it with.",
                 *_end(measurements, standing, peak),
             )
         )
@@ -62,6 +65,8 @@ def _uncertain(standing: Standing, peak: int) -> str:
     together = sorted((peak, *standing.ties))
     if len(together) == 1:
         return f"Cannot tell the peak yet: {peak} leads, but on too few blocks."
+    if standing.field is not None and max(standing.field.counts) < MIN_BLOCKS:
+        return f"Cannot tell the peak yet: too few blocks of each size. {peak} leads; a longer --budget tells more."
     alike = f"{span(together, standing)} tie within the noise"
     if standing.knee is not None and standing.knee != peak:
         return (

@@ -116,7 +116,7 @@ class CostModel:
         gain = self.gain_of_batching
         parts = (
             [
-                f"batching can bring at most {gain:.1f} times",
+                f"batching can bring at most {gain:,.{0 if gain >= 100 else 1}f} times",
                 f"{self.fixed_share:.0%} of a single call is fixed cost",
             ]
             if gain >= 1.05

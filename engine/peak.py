@@ -16,6 +16,7 @@ from engine.limits import judge_limit
 from engine.plan import Plan
 from engine.results import Measurement
 from engine.standing import Standing, stand
+from engine.stats import MIN_BLOCKS
 from engine.suggest import suggestions
 
 
@@ -87,8 +88,10 @@ def judge(
         if limit_ms is not None
         else None
     )
-    model = fit_cost(call_times(standing.field)) if standing.field is not None else None
-    diagnosis = diagnose(known, standing, model, plan=plan, host=host or {})
+    # Of a curve that no size has enough blocks for, nothing is explained.
+    settled = standing.field is not None and max(standing.field.counts) >= MIN_BLOCKS
+    model = fit_cost(call_times(standing.field)) if standing.field is not None and settled else None
+    diagnosis = diagnose(known, standing, model, plan=plan, host=host or {}) if settled else None
     item = unit.partition("/")[0].removesuffix("s") or "item"
     recommended = _recommended(standing, limit)
     return Judgement(

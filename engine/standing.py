@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine import events
 from engine.points import confirmed_of
 from engine.results import Measurement
 from engine.rivals import Field, fit, level_of, rows_of
-from engine.stats import CONFIDENCE
+from engine.stats import CONFIDENCE, MIN_BLOCKS, throughput_estimate
 
 TIE = math.log(0.98)
 """Sizes within 2 % of the peak count as tied with it, however well they can be told apart."""
@@ -35,6 +36,8 @@ class Standing:
     """Levels of the run; of sizes that were confirmed, those of the confirmation are in `confirmed`."""
     confirmed: Field | None = None
     unconfirmed: tuple[int, ...] = ()
+    figures: Mapping[int, float] = dataclasses.field(default_factory=dict)
+    """Items per second of each deployable size, as its row shows it: the field's levels are for comparing only."""
 
     def ratio(self, batch_size: int) -> float | None:
         """Throughput of a size over that of the peak; None when either is unknown.
@@ -50,11 +53,8 @@ class Standing:
         return math.exp(field.difference(batch_size, self.peak))
 
     def throughput(self, batch_size: int) -> float | None:
-        """Items per second, the confirmed figure when there is one; None for a size that is not deployable."""
-        for field in (self.confirmed, self.field):
-            if field is not None and batch_size in field.sizes:
-                return field.throughput(batch_size)
-        return None
+        """Items per second; of a size whose confirmation disagrees the confirmed figure. None for one that is not deployable."""
+        return self.figures.get(batch_size)
 
 
 def stand(measurements: Iterable[Measurement]) -> Standing:
@@ -63,8 +63,18 @@ def stand(measurements: Iterable[Measurement]) -> Standing:
     field = fit(rows_of(known))
     if field is None:
         return Standing()
-    standing = _of_run(known, field, field.leader)
+    standing = replace(_of_run(known, field, field.leader), figures=_figures(known))
     return _with_confirmations(known, field, standing)
+
+
+def _figures(known: Iterable[Measurement]) -> dict[int, float]:
+    found = {}
+    for one in known:
+        fresh = confirmed_of(one)
+        figure = throughput_estimate(one.blocks) if fresh is None or fresh.agrees else fresh.throughput
+        if one.deployable and figure is not None:
+            found[one.batch_size] = figure
+    return found
 
 
 def _of_run(known: Sequence[Measurement], field: Field, peak: int) -> Standing:
@@ -103,7 +113,7 @@ def _with_confirmations(known: Sequence[Measurement], field: Field, standing: St
     levels = {
         one.batch_size: [level_of(block) for block in one.confirmed]
         for one in known
-        if one.confirmed and one.batch_size in field.sizes
+        if len(one.confirmed) >= MIN_BLOCKS and one.batch_size in field.sizes
     }
     if not levels or standing.peak is None:
         return standing

@@ -302,7 +302,7 @@ def test_what_a_call_takes_whatever_its_size_does_not_refuse_a_size_that_fits(
     session: Session, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
-    record = record_of(session, scripted((1, 512), memory_fixed_mb="50", log=str(log)))
+    record = record_of(session, scripted((1, 512), memory_fixed_mb="20", log=str(log)))
     assert states(record) == {1: "stable", 512: "stable"}
     said = [line.split(maxsplit=1)[1] for line in log.read_text().splitlines()]
     assert said[said.index("prepare 8") + 1] == "release 8"

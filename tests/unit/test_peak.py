@@ -13,6 +13,7 @@ from engine.peak import judge
 from engine.plan import Plan
 from engine.results import Block, Failure, Measurement, Prepared
 from engine.standing import stand
+from engine.stats import throughput_estimate
 
 OOM = Failure("oom", "out of memory", "tried to allocate 2 GB")
 
@@ -234,3 +235,33 @@ def test_a_verdict_survives_being_stored_and_read() -> None:
     event = judge(cnn(), limit_ms=2.0).event(run="r", t=1.5)
     assert events.decode(events.encode(event)) == event
     assert msgspec.to_builtins(event)["event"] == "verdict"
+
+
+def test_the_figure_in_the_advice_is_that_of_the_table() -> None:
+    sizes = [measured(8, 4.0, noise=0.08), measured(32, 6.0, noise=0.08, seed=3)]
+    (row,) = [one for one in sizes if one.batch_size == 32]
+    assert stand(sizes).throughput(32) == throughput_estimate(row.blocks)
+    disagreeing = measured(32, 6.0, confirmed_ms=7.0)
+    assert stand([sizes[0], disagreeing]).throughput(32) == throughput_estimate(disagreeing.confirmed)
+    agreeing = measured(32, 6.0, confirmed_ms=6.01)
+    assert stand([sizes[0], agreeing]).throughput(32) == throughput_estimate(agreeing.blocks)
+
+
+def test_one_block_a_size_names_a_leader_and_explains_nothing() -> None:
+    verdict = judge([measured(size, ms, blocks=1) for size, ms in CNN.items()])
+    assert not verdict.certain
+    assert "too few blocks" in verdict.advice
+    assert "tie" not in verdict.advice
+    assert (verdict.cost, verdict.diagnosis) == (None, None)
+
+
+def test_a_confirmation_of_few_blocks_does_not_move_the_peak() -> None:
+    slow = msgspec.structs.replace(measured(32, 6.0), confirmed=measured(32, 9.0, blocks=2).blocks)
+    verdict = judge([measured(8, 4.0, confirmed_ms=4.0), slow])
+    assert verdict.peak == 32
+    assert verdict.certain
+
+
+def test_a_size_beside_one_that_does_not_count_is_not_called_the_only_one_measured() -> None:
+    verdict = judge([measured(8, 4.0), measured(32, 6.0, processed=1)])
+    assert "figures that count" in verdict.advice
