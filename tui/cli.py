@@ -117,6 +117,7 @@ def interface(around: Any, /, mouse: bool, **given: Any) -> int:
     from tui.app import run
 
     plan = make_plan("sweep", given)
+    _around(around).check(plan)
     return run(
         plan, save=given["save"], save_dir=_directory(given["save_dir"]), plain=given["plain"], mouse=mouse
     )

@@ -194,3 +194,36 @@ def test_a_diagnosis_command_becomes_a_plan(command: str, changed: dict[str, obj
 
     expected = None if changed is None else msgspec.structs.replace(Plan(), **changed)
     assert remedied(Plan(), Diagnosis("x", "y", "z", command)) == expected
+
+
+async def test_a_model_that_is_known_not_to_load_is_refused_in_its_field(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with driving(scripted.whole_sweep) as driver:
+        await driver.phase("finished")
+        await driver.press("m")
+        box = driver.app.screen.query_one("#model", Input)
+        box.value = "nothing[/red].py:Net"
+        await driver.press("enter")
+        await driver.until(lambda: box.has_class("-bad"))
+        assert driver.text("#setup-check") == "model: nothing[/red].py does not exist."
+        assert len(driver.session.plans) == 1
+        (tmp_path / "net.py").write_text("class Net: pass\n")
+        box.value = "net.py:Net"
+        driver.app.screen.query_one("#input", Input).value = "3x8x8"
+        await driver.press("enter")
+        await driver.until(lambda: len(driver.session.plans) == 2)
+        assert (driver.session.plans[1].model, driver.session.plans[1].input) == ("net.py:Net", "3x8x8")
+
+
+async def test_an_input_that_is_no_shape_is_refused_in_its_field() -> None:
+    async with driving(scripted.whole_sweep, plan=Plan(model="net:Net")) as driver:
+        await driver.phase("finished")
+        await driver.press("m")
+        driver.app.screen.query_one("#model", Input).value = "os:getcwd"
+        box = driver.app.screen.query_one("#input", Input)
+        box.value = "3x"
+        await driver.press("enter")
+        await driver.until(lambda: box.has_class("-bad"))
+        assert driver.text("#setup-check").startswith("input: input 1 is '3x'; '3x' is not a shape.")

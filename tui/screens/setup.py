@@ -17,6 +17,7 @@ from textual.widgets import Input, Label, Static
 
 from engine import host
 from engine.errors import BatchpeakError, UsageError
+from engine.models import check
 from engine.plan import BUILT_IN_MODEL, Dtype, Plan, parse_count, parse_precision, parse_seconds
 from tui.screens.choice import Choice
 from tui.screens.dialog import Dialog
@@ -81,6 +82,15 @@ class Setup(Dialog[Plan]):
                 suggester=SuggestFromList([*self._machine.models, BUILT_IN_MODEL]),
             ),
         )
+        yield _field(
+            "input",
+            Input(
+                safe_text(plan.input or ""),
+                placeholder="as the model tells, else 3x224x224 or ids:128:int64",
+                id="input",
+                compact=True,
+            ),
+        )
         yield _field("device", Choice(self._machine.devices, plan.device, id="device"))
         yield _field(
             "threads",
@@ -128,7 +138,15 @@ class Setup(Dialog[Plan]):
 
     def action_apply(self) -> None:
         plan = self._check()
-        if plan is not None:
+        if plan is None:
+            return
+        try:
+            # Looks at files, so it is for the decision, not for every letter.
+            check(plan)
+        except UsageError as error:
+            field = error.argument.removeprefix("--").lower()
+            self._refuse(UsageError(error.message, argument=field, remedy=error.remedy))
+        else:
             self.dismiss(plan)
 
     def action_next(self) -> None:
@@ -145,9 +163,7 @@ class Setup(Dialog[Plan]):
         try:
             plan = self._asked()
         except UsageError as error:
-            self.query_one(f"#{error.argument}").set_class(True, "-bad")
-            line.update(Text(f"{error.argument}: {error.message}"))
-            line.set_class(True, "-bad")
+            self._refuse(error)
             return None
         line.set_class(False, "-bad")
         over = plan.threads is not None and plan.threads > self._machine.cores
@@ -159,6 +175,15 @@ class Setup(Dialog[Plan]):
             )
         )
         return plan
+
+    def _refuse(self, error: UsageError) -> None:
+        """Mark the field that the error names, if it is one of these, and say what is wrong with it."""
+        for field in self.query(f"#{error.argument}"):
+            field.set_class(True, "-bad")
+        line = self.query_one("#setup-check", Static)
+        said = f"{error.argument}: {error.message} {error.remedy}".rstrip()
+        line.update(Text(safe_text(said)))
+        line.set_class(True, "-bad")
 
     def _asked(self) -> Plan:
         def typed(name: str) -> str:
@@ -175,6 +200,7 @@ class Setup(Dialog[Plan]):
         return msgspec.structs.replace(
             self._plan,
             model=self._plan.model if same_model else typed("model"),
+            input=typed("input") or None,
             device=chosen("device"),
             threads=parse_count(threads, argument="threads", most=MOST_THREADS) if threads else None,
             dtype=cast("Dtype", chosen("dtype")),
