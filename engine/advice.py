@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from engine import events
+from engine.digits import rounded
 from engine.results import Measurement
 from engine.standing import Standing, cut_at
 from engine.stats import MIN_BLOCKS
@@ -51,7 +52,7 @@ def _deploy(standing: Standing, peak: int, recommended: int, unit: str) -> str:
     if recommended == peak:
         speed = standing.throughput(peak)
         return (
-            f"Deploy {peak}: the peak, at {figure(speed)} {unit}{beside}."
+            f"Deploy {peak}: the peak, at {rounded(speed.value, speed.half_width)} {unit}{beside}."
             if speed
             else f"Deploy {peak}: the peak."
         )
@@ -85,7 +86,7 @@ def _under_limit(standing: Standing, limit: events.Limit, peak: int, unit: str) 
             else f"{text} The peak without it: {peak}."
         )
     speed = standing.throughput(limit.best)
-    at = f" at {figure(speed)} {unit}" if speed else ""
+    at = f" at {rounded(speed.value, speed.half_width)} {unit}" if speed else ""
     ratio = standing.ratio(limit.best)
     of_peak = (
         ""
@@ -171,11 +172,3 @@ def listed(sizes: Sequence[int]) -> str:
     if len(sizes) < 2:
         return ", ".join(map(str, sizes))
     return f"{', '.join(map(str, sizes[:-1]))} and {sizes[-1]}"
-
-
-def figure(value: float) -> str:
-    """Three significant digits and more only above a thousand: what intervals of a percent support."""
-    if value >= 1000:
-        digits = max(0, math.floor(math.log10(value)) - 2)
-        return f"{round(value, -digits + 1 if digits else 0):,.0f}"
-    return f"{value:.3g}"

@@ -35,6 +35,7 @@ def point_warnings(
                 _noisy(measurement, precision, load),
                 _clock_groups(blocks),
                 _coarse_timer(blocks, timer_resolution_s),
+                _slowed(blocks),
             ),
         )
     return tuple(found)
@@ -70,7 +71,12 @@ def _about_outputs(measurement: Measurement) -> Iterable[Warned]:
     if prepared is None:
         return
     effective = prepared.effective_batch_size
-    if effective is not None and effective != size:
+    if effective is None:
+        yield Warned(
+            "batch-size-unknown",
+            f"the output holds no tensor with a batch, so the number of items processed is unknown; {size:,} are counted",
+        )
+    elif effective != size:
         yield Warned(
             "batch-size",
             f"the model was given {size:,} items and answered for {effective:,}; throughput counts {effective:,}",
@@ -187,6 +193,19 @@ def _coarse_timer(blocks: Sequence[Block], resolution_s: float) -> Warned | None
     )
 
 
+def _slowed(blocks: Sequence[Block]) -> Warned | None:
+    slowed = sum(1 for block in blocks if block.slowed_by)
+    if not slowed:
+        return None
+    reasons = list(dict.fromkeys(reason for block in blocks for reason in block.slowed_by))
+    return Warned(
+        "throttled",
+        f"the device ran below its clock after {slowed:,} of {len(blocks):,} blocks because of {', '.join(reasons)}",
+        "That is its lasting speed under load if it stays so; else let it cool down and measure again.",
+        {"blocks": slowed, "of": len(blocks)},
+    )
+
+
 # --- the run ----------------------------------------------------------------------------------------------------
 
 
@@ -219,7 +238,10 @@ def _run_load(load: float | None, host: Mapping[str, Any], plan: Plan) -> Warned
         numbers |= {"usable_cores": usable, "threads": threads}
         free = usable - threads
         if free >= load:
-            remedy = f"{free} cores are left to them by --threads {threads}; shared caches and memory may still slow calls."
+            left = f"{free} core is" if free == 1 else f"{free} cores are"
+            remedy = (
+                f"{left} left to them by --threads {threads}; shared caches and memory may still slow calls."
+            )
         elif usable - load >= 1.0:
             remedy = f"Stop them, or leave them their cores: --threads {int(usable - load)}."
         else:

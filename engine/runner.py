@@ -208,13 +208,15 @@ class WorkerRunner:
         inputs = self._input_mb(batch_size)
         if inputs <= free * USABLE_SHARE:
             self._probe_below(batch_size, inputs, free * USABLE_SHARE)
-        needed = max(inputs, forecast_mb(self._known, batch_size) or 0.0)
+        needed, what = inputs, " for its inputs alone"
+        if inputs <= free * USABLE_SHARE:
+            needed, what = forecast_mb(self._known, batch_size) or 0.0, ""
         if needed <= free * USABLE_SHARE:
             return None
         return Failure(
             kind="forecast",
             title="would not fit in memory",
-            message=f"needs about {_gb(needed)}, {_gb(free)} free: skipped, --force to try",
+            message=f"needs about {_gb(needed)}{what}, {_gb(free)} free: skipped, --force to try",
         )
 
     def _probe_below(self, batch_size: int, inputs_mb: float, usable_mb: float) -> None:

@@ -11,13 +11,21 @@ from engine import events
 from engine.points import confirmed_of
 from engine.results import Measurement
 from engine.rivals import Field, fit, level_of, rows_of
-from engine.stats import CONFIDENCE, MIN_BLOCKS, throughput_estimate
+from engine.stats import CONFIDENCE, MIN_BLOCKS, throughput_estimate, throughput_interval
 
 TIE = math.log(0.98)
 """Sizes within 2 % of the peak count as tied with it, however well they can be told apart."""
 KNEE = math.log(0.95)
 PLATEAU_SPAN = 4
 """Ties that span this factor are a plateau rather than a peak."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A throughput as its row shows it: items per second, and half the width of its 95 % interval where it has one."""
+
+    value: float
+    half_width: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +44,7 @@ class Standing:
     """Levels of the run; of sizes that were confirmed, those of the confirmation are in `confirmed`."""
     confirmed: Field | None = None
     unconfirmed: tuple[int, ...] = ()
-    figures: Mapping[int, float] = dataclasses.field(default_factory=dict)
+    figures: Mapping[int, Figure] = dataclasses.field(default_factory=dict)
     """Items per second of each deployable size, as its row shows it: the field's levels are for comparing only."""
 
     def ratio(self, batch_size: int) -> float | None:
@@ -52,7 +60,7 @@ class Standing:
             field = both
         return math.exp(field.difference(batch_size, self.peak))
 
-    def throughput(self, batch_size: int) -> float | None:
+    def throughput(self, batch_size: int) -> Figure | None:
         """Items per second; of a size whose confirmation disagrees the confirmed figure. None for one that is not deployable."""
         return self.figures.get(batch_size)
 
@@ -67,13 +75,14 @@ def stand(measurements: Iterable[Measurement]) -> Standing:
     return _with_confirmations(known, field, standing)
 
 
-def _figures(known: Iterable[Measurement]) -> dict[int, float]:
+def _figures(known: Iterable[Measurement]) -> dict[int, Figure]:
     found = {}
     for one in known:
         fresh = confirmed_of(one)
-        figure = throughput_estimate(one.blocks) if fresh is None or fresh.agrees else fresh.throughput
-        if one.deployable and figure is not None:
-            found[one.batch_size] = figure
+        blocks = one.blocks if fresh is None or fresh.agrees else one.confirmed
+        value, interval = throughput_estimate(blocks), throughput_interval(blocks)
+        if one.deployable and value is not None:
+            found[one.batch_size] = Figure(value, (interval.high - interval.low) / 2.0 if interval else None)
     return found
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from datetime import datetime
+
+from engine.digits import rounded
 
 DASH = "—"
 """Stands for a figure that does not exist; never for zero."""
 
-MOST_DIGITS = 5
-"""Significant digits shown at the most: no timing here is known better than one part in ten thousand."""
-WITHOUT_INTERVAL = 3
-"""Significant digits of a figure that has no interval."""
 
 _ASCII = str.maketrans({
     "—": "-", "–": "-", "±": "+-", "×": "x", "·": "|", "…": "...", "µ": "u", "≤": "<=", "≥": ">=", "’": "'", "→": "->",
@@ -22,14 +19,12 @@ _ASCII = str.maketrans({
 def throughput(value: float | None, low: float | None = None, high: float | None = None) -> str:
     """A figure with its 95 % interval in the same unit, e.g. "20,801" or "6,140"; the dash for none.
 
-    The half width decides the last digit, by the rule of the Particle Data Group (Review of Particle Physics,
-    introduction, "Rounding"): its first two digits count up to 35, its first alone above that. Without an interval
-    three significant digits.
+    Rounded as `engine.digits` says.
     """
     if value is None:
         return DASH
     half = None if low is None or high is None else (high - low) / 2.0
-    return _to_place(value, _place(value, half))
+    return rounded(value, half)
 
 
 def plus_minus(value: float | None, low: float | None, high: float | None) -> str:
@@ -56,7 +51,7 @@ def percent(fraction: float) -> str:
 
 def ms(value: float | None) -> str:
     """A time in ms with three significant digits: "0.163", "29.2", "1,230"; the dash for none."""
-    return DASH if value is None else _to_place(value, _place(value, None))
+    return DASH if value is None else rounded(value, None)
 
 
 def ms_per_item(value: float | None, rate: float | None, low: float | None, high: float | None) -> str:
@@ -64,7 +59,7 @@ def ms_per_item(value: float | None, rate: float | None, low: float | None, high
     if value is None:
         return DASH
     half = None if not rate or low is None or high is None else value * (high - low) / 2.0 / rate
-    return _to_place(value, _place(value, half))
+    return rounded(value, half)
 
 
 def percentile(value: float | None, calls: int) -> str:
@@ -103,7 +98,7 @@ def span(low: float | None, high: float | None, *, unit: str = "") -> str:
     if low is None or high is None:
         return ""
     half = (high - low) / 2.0
-    ends = (_to_place(end, _place(end, half)) for end in (low, high))
+    ends = (rounded(end, half) for end in (low, high))
     return " to ".join(f"{end}{unit}" for end in ends)
 
 
@@ -130,30 +125,3 @@ def when(started_at: str) -> str:
 def to_ascii(text: str) -> str:
     """The text for a terminal or file that takes ASCII only; what has no likeness becomes "?"."""
     return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
-
-
-def _place(value: float, half: float | None) -> int:
-    """The power of ten of the last digit to show."""
-    if value == 0 or not math.isfinite(value):
-        return 0
-    first = _exponent(value)
-    if half is None:
-        return first - WITHOUT_INTERVAL + 1
-    finest = first - MOST_DIGITS + 1
-    if half <= 0:
-        return finest
-    leading = half / 10.0 ** _exponent(half)
-    supported = _exponent(half) - (1 if leading < 3.55 else 0)
-    return min(max(supported, finest), first)
-
-
-def _exponent(value: float) -> int:
-    # By way of the printed form: log10 of 0.001 or 1000 may land a hair on the wrong side.
-    return int(f"{abs(value):.3e}".partition("e")[2])
-
-
-def _to_place(value: float, place: int) -> str:
-    if place <= 0:
-        return f"{value:,.{-place}f}"
-    unit = 10**place
-    return f"{round(value / unit) * unit:,d}"

@@ -10,6 +10,8 @@ from tui import formats
 
 _SKIPPED = "skipped: "
 _MOST_SIZES = 6
+_CONFIRMS = 0.1
+"""Relative half width up to which a figure that agrees confirms another."""
 _WEIGHT = {
     "outliers": "time_share",
     "noisy": "half_width",
@@ -58,18 +60,24 @@ def note_lines(record: RunRecord, unit: str) -> list[str]:
 
 
 def confirmed_lines(record: RunRecord, unit: str) -> list[str]:
-    """The confirmations that agree with the run, in one line."""
-    said = [
-        f"{size:,} at {formats.throughput(fresh.throughput, fresh.low, fresh.high)} {unit}"
-        + (
-            f" ± {formats.plus_minus(fresh.throughput, fresh.low, fresh.high)}"
-            if fresh.low is not None
-            else ""
-        )
-        for size, point in sorted(record.points.items())
-        if (fresh := point.confirmed) is not None and fresh.agrees
-    ]
-    return [f"Confirmed in a fresh process: {'; '.join(said)}."] if said else []
+    """What fresh processes measured of the sizes where they agree; figures too wide to contradict anything confirm nothing."""
+    sure: list[str] = []
+    wide: list[str] = []
+    for size, point in sorted(record.points.items()):
+        fresh = point.confirmed
+        if fresh is None or not fresh.agrees:
+            continue
+        figure = f"{size:,} at {formats.throughput(fresh.throughput, fresh.low, fresh.high)} {unit}"
+        if fresh.low is None or fresh.high is None:
+            wide.append(figure)
+            continue
+        figure += f" ± {formats.plus_minus(fresh.throughput, fresh.low, fresh.high)}"
+        (sure if fresh.high - fresh.low <= 2.0 * _CONFIRMS * fresh.throughput else wide).append(figure)
+    heads = (
+        ("Confirmed in a fresh process", sure),
+        ("In a fresh process, too uncertain to confirm it", wide),
+    )
+    return [f"{head}: {'; '.join(of)}." for head, of in heads if of]
 
 
 def as_sentence(text: str) -> str:

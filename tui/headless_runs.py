@@ -202,7 +202,7 @@ def _listed(one: store.RunSummary) -> tuple[str, ...]:
         best = f"{one.best_batch_size:,}: {formats.throughput(one.best_throughput)} {one.unit or 'images/s'}"
     else:
         best = formats.DASH
-    device = one.device + (f", {one.threads} threads" if one.threads else "")
+    device = one.device + (f", {one.threads} thread{'s' if one.threads != 1 else ''}" if one.threads else "")
     kept = f", {one.allocator}" if one.allocator != "system" else ""
     return (
         one.id,

@@ -128,7 +128,7 @@ def _peak(verdict: Verdict, record: RunRecord) -> str:
     said = f"Peak: batch size {verdict.peak:,}{figure}{sure}."
     ties = [f"{size:,}" for size in verdict.ties if size != verdict.peak]
     if ties:
-        said += f" Ties with it: {', '.join(ties)}."
+        said += f" {'Ties with it' if verdict.certain else 'Not told apart from it'}: {', '.join(ties)}."
     if verdict.knee is not None and verdict.knee != verdict.peak:
         said += f" Knee: {verdict.knee:,}."
     return said

@@ -61,7 +61,8 @@ def test_confirmations_that_agree_are_told_with_their_intervals() -> None:
     )
     assert note_lines(told, "images/s") == []
     assert confirmed_lines(told, "images/s") == [
-        "Confirmed in a fresh process: 8 at 100.0 images/s ± 1.0 %; 32 at 99.0 images/s."
+        "Confirmed in a fresh process: 8 at 100.0 images/s ± 1.0 %.",
+        "In a fresh process, too uncertain to confirm it: 32 at 99.0 images/s.",
     ]
 
 

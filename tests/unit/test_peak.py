@@ -237,14 +237,20 @@ def test_a_verdict_survives_being_stored_and_read() -> None:
     assert msgspec.to_builtins(event)["event"] == "verdict"
 
 
+def shown(sizes: list[Measurement], size: int) -> float:
+    found = stand(sizes).throughput(size)
+    assert found is not None
+    return found.value
+
+
 def test_the_figure_in_the_advice_is_that_of_the_table() -> None:
     sizes = [measured(8, 4.0, noise=0.08), measured(32, 6.0, noise=0.08, seed=3)]
     (row,) = [one for one in sizes if one.batch_size == 32]
-    assert stand(sizes).throughput(32) == throughput_estimate(row.blocks)
+    assert shown(sizes, 32) == throughput_estimate(row.blocks)
     disagreeing = measured(32, 6.0, confirmed_ms=7.0)
-    assert stand([sizes[0], disagreeing]).throughput(32) == throughput_estimate(disagreeing.confirmed)
+    assert shown([sizes[0], disagreeing], 32) == throughput_estimate(disagreeing.confirmed)
     agreeing = measured(32, 6.0, confirmed_ms=6.01)
-    assert stand([sizes[0], agreeing]).throughput(32) == throughput_estimate(agreeing.blocks)
+    assert shown([sizes[0], agreeing], 32) == throughput_estimate(agreeing.blocks)
 
 
 def test_one_block_a_size_names_a_leader_and_explains_nothing() -> None:
