@@ -73,7 +73,8 @@ class Surroundings:
     def printer(self, *, errors: bool = False) -> Printer:
         """Text lines for the output, or for the error stream."""
         stream = self.stderr if errors else self.stdout
-        return Printer(stream, charset_for(stream.encoding, self.environ))
+        width = None if errors else self.width
+        return Printer(stream, charset_for(stream.encoding, self.environ), width)
 
     @property
     def width(self) -> int | None:

@@ -90,7 +90,7 @@ class LiveTable:
         if record.points or record.race is not None:
             self._console.print(self.picture(record, final=True))
             self._console.print()
-        tell_end(Printer(self._console.file, self._charset), record, saved)
+        tell_end(Printer(self._console.file, self._charset, self._console.width), record, saved)
 
     def abandon(self) -> None:
         """Show the cursor again."""

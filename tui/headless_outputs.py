@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import IO, Protocol
 
@@ -14,13 +15,18 @@ from tui.headless_rows import rows as rows_of
 from tui.headless_summary import ending, failed, measured, summary
 from tui.terminal import Charset, safe_text
 
+_NARROWEST = 20
+"""Columns below which breaking between words leaves next to nothing in a line."""
+
 
 class Printer:
     """Lines of text on a stream, made safe for it: what a model's name or an error holds cannot steer the terminal."""
 
-    def __init__(self, stream: IO[str], charset: Charset) -> None:
+    def __init__(self, stream: IO[str], charset: Charset, width: int | None = None) -> None:
         self.stream = stream
         self.charset = charset
+        self.width = width
+        """Columns of the terminal, at which prose is broken between words; None for a pipe or file."""
 
     def line(self, text: str = "", *, follow: str = "  ") -> None:
         """Print one line; further lines inside the text begin with `follow`."""
@@ -28,6 +34,22 @@ class Printer:
         for number, piece in enumerate((first, *more)):
             self.stream.write((follow if number else "") + self.safe(piece) + "\n")
         self.stream.flush()
+
+    def prose(self, text: str) -> None:
+        """Print a sentence, broken between words where a terminal would break it inside one."""
+        if self.width is None or self.width < _NARROWEST:
+            self.line(text)
+            return
+        for piece in self.safe_lines(text):
+            for part in textwrap.wrap(
+                piece, self.width - 1, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+            ):
+                self.stream.write(part + "\n")
+        self.stream.flush()
+
+    def safe_lines(self, text: str) -> list[str]:
+        """The text's lines, each made safe for the stream."""
+        return [self.safe(piece) for piece in text.splitlines()]
 
     def safe(self, text: str) -> str:
         """The text with signs for control characters, and in ASCII where the stream takes no more."""
@@ -162,12 +184,12 @@ def tell_end(printer: Printer, record: RunRecord, saved: str) -> None:
     Why nothing could be measured is not among them: that goes to the error stream.
     """
     for text in summary(record):
-        printer.line(text)
+        printer.prose(text)
     finished = record.finished
     if finished is not None and (measured(record) or not failed(finished)) and (text := ending(finished)):
-        printer.line(text)
+        printer.prose(text)
     if saved:
-        printer.line(saved)
+        printer.prose(saved)
 
 
 def tell_record(
@@ -190,9 +212,9 @@ def tell_record(
             cells = [column.cell(point, mark) for column in every]
             printer.line(_row(cells, every, point) if width is None else line(cells, every), follow="    ")
         for text in failure_lines(record) if width is not None else ():
-            printer.line(text)
+            printer.prose(text)
         printer.line()
     for text in summary(record):
-        printer.line(text)
+        printer.prose(text)
     if text := ending(record.finished):
-        printer.line(text)
+        printer.prose(text)

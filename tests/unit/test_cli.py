@@ -125,7 +125,7 @@ def test_a_terminal_gets_a_table_that_is_drawn_in_place_and_left_whole() -> None
     assert ESCAPE in out
     assert f"{ESCAPE}[?25h" in out
     final = out.rpartition(f"{ESCAPE}[?25h")[2]
-    for word in ("stable", "oom", "skipped", "p+k", "6,400", "Deploy 32: the peak.", "Saved: "):
+    for word in ("stable", "oom", "skipped", "p+k", "6,400", "Deploy 32: the peak.", "Saved:"):
         assert word in final
 
 

@@ -8,6 +8,7 @@ from engine.plan import Plan
 from engine.record import RunRecord
 from tests.unit import cli_runs as runs
 from tui.headless_notes import confirmed_lines, failure_lines, note_lines, remark
+from tui.headless_outputs import Printer
 
 
 def record(*said: events.AnyEvent) -> RunRecord:
@@ -98,3 +99,18 @@ def test_figures_of_another_run_are_told_for_all_their_sizes_at_once() -> None:
     assert notes(*(runs.stable(size, 1.0, kept_from="ab12") for size in (1, 8))) == [
         "Note: batch size 1, 8: taken over from run ab12"
     ]
+
+
+def test_prose_on_a_terminal_is_broken_between_words_and_paths_stay_whole() -> None:
+    stream = runs.Screen(tty=True)
+    Printer(stream, "unicode", 40).prose(
+        "Saved: /a/rather/long/path/that/does/not/fit/in/forty.jsonl (batchpeak show 1)"
+    )
+    assert stream.text.splitlines() == [
+        "Saved:",
+        "  /a/rather/long/path/that/does/not/fit/in/forty.jsonl",
+        "  (batchpeak show 1)",
+    ]
+    pipe = runs.Screen()
+    Printer(pipe, "unicode").prose("word " * 40)
+    assert pipe.text.count("\n") == 1
