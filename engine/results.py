@@ -29,6 +29,8 @@ class Block(msgspec.Struct, frozen=True):
     """Minor page faults during the timed calls; None where the system does not count them."""
     other_load: float | None = None
     """Other load on the machine during the block, in busy cores; None where it is not known."""
+    slowed_by: tuple[str, ...] = ()
+    """What kept the device below its clock right after the block, in its driver's words."""
     round: int = 0
     worker: int = 0
     """Counts the measuring processes of the run; blocks of one process share its history."""

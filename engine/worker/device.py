@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 
 from engine.errors import DeviceError
-from engine.worker import memory
+from engine.worker import memory, throttling
 
 
 class Device(Protocol):
@@ -39,6 +39,9 @@ class Device(Protocol):
     def empty_cache(self) -> None:
         """Give memory that is kept for later, but not used, back to the system."""
 
+    def slowed_by(self) -> tuple[str, ...]:
+        """What keeps the device below its clock now, as its driver says, in words; empty when nothing does, or none tells."""
+
 
 class CpuDevice:
     """The processor: calls return when they are done, memory is the process's resident size."""
@@ -60,6 +63,9 @@ class CpuDevice:
     def empty_cache(self) -> None:
         memory.trim()
 
+    def slowed_by(self) -> tuple[str, ...]:
+        return ()
+
 
 class AcceleratorDevice:
     """cuda, xpu or mps, through torch.accelerator, which covers them alike."""
@@ -70,6 +76,7 @@ class AcceleratorDevice:
         self._device = device
         self.name = str(device)
         self.synchronize: Callable[[], object] | None = partial(torch.accelerator.synchronize, device)
+        self._read_reasons = _reasons_reader(device)
 
     def put(self, thing: Any) -> Any:
         return thing.to(self._device) if isinstance(thing, torch.Tensor | torch.nn.Module) else thing
@@ -88,9 +95,20 @@ class AcceleratorDevice:
     def empty_cache(self) -> None:
         torch.accelerator.empty_cache()
 
+    def slowed_by(self) -> tuple[str, ...]:
+        return self._read_reasons() if self._read_reasons is not None else ()
+
     def _counts_peaks(self) -> bool:
         # mps has no counter of peaks.
         return self._device.type in ("cuda", "xpu")
+
+
+def _reasons_reader(device: torch.device) -> Callable[[], tuple[str, ...]] | None:
+    if device.type != "cuda" or torch.version.hip is not None:
+        return None
+    # By its UUID: CUDA_VISIBLE_DEVICES renumbers devices for torch, not for the driver.
+    uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None)
+    return throttling.reader(str(uuid)) if uuid is not None else None
 
 
 def available() -> tuple[str, ...]:

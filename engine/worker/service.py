@@ -228,7 +228,7 @@ class Service:
         return step, output, cold_ns
 
     def _measure(self, command: wire.Measure) -> wire.BlockReply:
-        self._ready()
+        model = self._ready()
         size = self._sizes.get(command.batch_size)
         if size is None:
             raise BatchpeakError(
@@ -257,6 +257,7 @@ class Service:
                 group=group,
                 faults=None if faults is None or after is None else after - faults,
                 other_load=other_load,
+                slowed_by=model.device.slowed_by(),
                 round=command.round,
             )
         )

@@ -112,8 +112,13 @@ class TestOneSize:
         assert warned.kind == "batch-size"
         assert warned.numbers == {"batch_size": 32, "effective_batch_size": 1}
 
+    def test_outputs_without_a_batch_leave_the_number_of_items_unknown(self) -> None:
+        (warned,) = point_warnings(measured([block()] * 6, prepared=Prepared(32, 1.0, 5)))
+        assert warned.kind == "batch-size-unknown"
+        assert "is unknown; 32 are counted" in warned.text
+
     def test_outputs_of_nan_or_zero_are_told(self) -> None:
-        broken = Prepared(32, 1.0, 5, finite=False, all_zero=True)
+        broken = Prepared(32, 1.0, 5, effective_batch_size=32, finite=False, all_zero=True)
         assert kinds(point_warnings(measured([block()] * 6, prepared=broken))) == ["not-finite", "all-zero"]
 
 

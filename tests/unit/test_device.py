@@ -11,10 +11,12 @@ import pytest
 import torch
 
 from engine import wire
+from engine.checks import point_warnings
 from engine.errors import DeviceError
 from engine.models.source import LoadedModel
 from engine.plan import Plan
-from engine.worker import device, memory
+from engine.results import Measurement
+from engine.worker import device, memory, throttling
 from engine.worker.inbox import Inbox
 from engine.worker.service import Outside, Service
 
@@ -34,6 +36,7 @@ class ScriptedDevice:
         self.room = room
         self.pending = 0
         self.emptied = 0
+        self.reasons: tuple[str, ...] = ()
         self.batches: list[weakref.ref[torch.Tensor]] = []
         self.synchronize: Callable[[], object] | None = self._wait
 
@@ -64,6 +67,9 @@ class ScriptedDevice:
 
     def empty_cache(self) -> None:
         self.emptied += 1
+
+    def slowed_by(self) -> tuple[str, ...]:
+        return self.reasons
 
 
 class Scripted(torch.nn.Module):
@@ -302,3 +308,70 @@ def test_a_file_for_one_batch_size_is_not_called_with_another_and_the_run_goes_o
     assert reply.failure.of_size
     assert not scripted.batches
     assert prepared(service.answer(wire.Prepare(8))).effective_batch_size == 8
+
+
+def test_what_slows_the_device_down_is_kept_with_the_block_and_becomes_a_warning() -> None:
+    scripted = ScriptedDevice()
+    service = service_of(scripted)
+    made = prepared(service.answer(wire.Prepare(4)))
+    cool = block(service.answer(wire.Measure(4)))
+    scripted.reasons = ("the power limit",)
+    hot = block(service.answer(wire.Measure(4)))
+    assert (cool.slowed_by, hot.slowed_by) == ((), ("the power limit",))
+    told = {
+        warned.kind: warned.text
+        for warned in point_warnings(Measurement(batch_size=4, prepared=made, blocks=(cool, hot)))
+    }
+    assert (
+        told["throttled"] == "the device ran below its clock after 1 of 2 blocks because of the power limit"
+    )
+    only_cool = point_warnings(Measurement(batch_size=4, prepared=made, blocks=(cool,)))
+    assert "throttled" not in {warned.kind for warned in only_cool}
+
+
+class ScriptedDriver:
+    """The part of NVML that is asked; `mask` None: the driver does not answer."""
+
+    class NVMLError(Exception):
+        pass
+
+    def __init__(self, mask: int | None) -> None:
+        self.mask = mask
+        self.asked_for: list[str] = []
+
+    def nvmlInit(self) -> None:  # noqa: N802 - the library's name
+        if self.mask is None:
+            raise self.NVMLError
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:  # noqa: N802 - the library's name
+        self.asked_for.append(uuid)
+        return uuid
+
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, handle: str) -> int:  # noqa: N802 - the library's name
+        if self.mask is None:
+            raise self.NVMLError
+        return self.mask
+
+
+@pytest.mark.parametrize(
+    ("mask", "reasons"),
+    [
+        (0x0, ()),
+        (0x1, ()),  # idle
+        (0x2, ()),  # clocks set by a person
+        (0x4 | 0x1, ("the power limit",)),
+        (0x20 | 0x40, ("its temperature (software limit)", "its temperature (hardware limit)")),
+    ],
+)
+def test_reasons_of_the_driver_are_told_in_words(mask: int, reasons: tuple[str, ...]) -> None:
+    driver = ScriptedDriver(mask)
+    read = throttling.reader("1234", driver)
+    assert read is not None
+    assert read() == reasons
+    assert driver.asked_for == ["GPU-1234"]
+    driver.mask = None
+    assert read() == ()
+
+
+def test_a_driver_that_does_not_answer_gives_no_reasons() -> None:
+    assert throttling.reader("1234", ScriptedDriver(None)) is None
