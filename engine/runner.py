@@ -186,18 +186,24 @@ class WorkerRunner:
         try:
             reply = worker.process.request(command)
         except WorkerLostError as lost:
-            for key, held in list(self._workers.items()):
-                if held is worker:
-                    del self._workers[key]
-            worker.process.close()
+            self._drop(worker)
             self._losses += 1
             if self._losses >= MOST_LOSSES:
                 raise
             return _failure_of_loss(lost, batch_size)
         if isinstance(reply, wire.FailedReply):
             worker.prepared.discard(batch_size)
+            if reply.leaving:
+                self._drop(worker)
             return reply.failure
         return reply
+
+    def _drop(self, worker: LoadedWorker) -> None:
+        """End a worker that is lost or leaving; the next size asked for starts another."""
+        for key, held in list(self._workers.items()):
+            if held is worker:
+                del self._workers[key]
+        worker.process.close()
 
     def _refused_by_memory(self, batch_size: int) -> Failure | None:
         if self._plan.force or not self._plan.device.startswith("cpu"):

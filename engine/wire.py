@@ -99,6 +99,8 @@ class FailedReply(msgspec.Struct, frozen=True, tag_field="reply", tag="failed"):
     failure: Failure
     remedy: str = ""
     usage: bool = False
+    leaving: bool = False
+    """The worker ends after this reply: its device is in a state in which every further call would fail."""
 
 
 class RaceStep(msgspec.Struct, frozen=True, tag_field="reply", tag="race-step"):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import torch
 
 from engine import models, wire
@@ -79,7 +80,10 @@ class Service:
             command = self._inbox.take()
             if isinstance(command, wire.Bye):
                 return
-            self._send(self.answer(command))
+            reply = self.answer(command)
+            self._send(reply)
+            if isinstance(reply, wire.FailedReply) and reply.leaving:
+                return
 
     def answer(self, command: wire.Command | Unreadable) -> wire.Reply:
         """The final reply to a command. Whatever the user's code raises, SystemExit too, becomes one."""
@@ -107,8 +111,8 @@ class Service:
                 classify(error, hint=hint, batch_size=getattr(command, "batch_size", None))
             )
             forget(error)
-        if isinstance(reply, wire.FailedReply):
-            self._let_go_after_failure(command)
+        if isinstance(reply, wire.FailedReply) and not self._let_go_after_failure(command):
+            reply = msgspec.structs.replace(reply, leaving=True)
         return reply
 
     def _answer(self, command: wire.Command | Unreadable) -> wire.Reply:
@@ -325,16 +329,27 @@ class Service:
             del old
             chosen.empty_cache()
 
-    def _let_go_after_failure(self, command: wire.Command | Unreadable) -> None:
-        """Nothing of a failed batch stays: memory held after a failure makes sizes fail that fitted before."""
+    def _let_go_after_failure(self, command: wire.Command | Unreadable) -> bool:
+        """Nothing of a failed batch stays: memory held after a failure makes sizes fail that fitted before.
+
+        False when the device does not recover: after a failed assertion in a kernel every call to CUDA fails in that process.
+        """
         if isinstance(command, wire.Prepare | wire.Measure):
             self._sizes.pop(command.batch_size, None)
         elif isinstance(command, wire.Lap):
             self._forget_race()
         self._last_size = None
         gc.collect()
-        if self._model is not None:
-            self._model.device.empty_cache()
+        if self._model is None:
+            return True
+        chosen = self._model.device
+        try:
+            if chosen.synchronize is not None:
+                chosen.synchronize()
+            chosen.empty_cache()
+        except RuntimeError:
+            return False
+        return True
 
     def _forget_race(self) -> None:
         self._race = None

@@ -104,6 +104,18 @@ def test_a_worker_killed_at_one_size_costs_that_size_only(session: Session, tmp_
     assert starts(log) == 2
 
 
+def test_a_size_that_breaks_the_device_costs_the_others_nothing_but_a_fresh_worker(
+    session: Session, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    record = record_of(session, scripted((1, 8, 32), break_at="8", log=str(log)))
+    assert states(record) == {1: "stable", 8: "error", 32: "stable"}
+    failed = record.points[8].error
+    assert failed is not None
+    assert (failed.title, failed.message) == ("AcceleratorError", "device-side assert")
+    assert starts(log) == 2
+
+
 def test_a_rerun_uses_the_warm_worker_and_another_model_does_not(session: Session, tmp_path: Path) -> None:
     log = tmp_path / "log"
     first = record_of(session, scripted((1, 8), log=str(log)))

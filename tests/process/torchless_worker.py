@@ -5,6 +5,7 @@ Run as a program: `python torchless_worker.py`. Model arguments (all text):
   oom_from                every size from this on is out of memory
   error_from              every size from this on raises the same shape error
   die_at, die_with        at this size the process kills itself with this signal number (9), or exits with `exit_with`
+  break_at                at this size the device breaks: the failure is told, and the process leaves
   hang_at                 at this size a block takes forever, deaf to the stop message
   deaf                    "term": SIGTERM is ignored too
   load_error              loading fails with this text
@@ -71,7 +72,10 @@ class Worker:
                     self.send(self.loaded())
                 case wire.Prepare(size):
                     self.log(f"prepare {size}")
-                    self.send(self.trouble(size) or self.prepared(size))
+                    reply = self.trouble(size) or self.prepared(size)
+                    self.send(reply)
+                    if isinstance(reply, wire.FailedReply) and reply.leaving:
+                        os._exit(0)
                 case wire.Measure(size, number):
                     self.mishap(size, number)
                     self.send(self.trouble(size) or self.block(size, number))
@@ -99,6 +103,8 @@ class Worker:
         )
 
     def trouble(self, size: int) -> wire.FailedReply | None:
+        if size == self.number("break_at", -1):
+            return wire.FailedReply(Failure("error", "AcceleratorError", "device-side assert"), leaving=True)
         if size >= self.number("oom_from", 1e18):
             return wire.FailedReply(Failure("oom", "out of memory", f"tried to allocate {size} GB"))
         if size >= self.number("error_from", 1e18):

@@ -375,3 +375,35 @@ def test_reasons_of_the_driver_are_told_in_words(mask: int, reasons: tuple[str, 
 
 def test_a_driver_that_does_not_answer_gives_no_reasons() -> None:
     assert throttling.reader("1234", ScriptedDriver(None)) is None
+
+
+def test_a_device_that_does_not_recover_is_told_with_the_failure_and_ends_the_worker() -> None:
+    scripted = ScriptedDevice()
+    broken = False
+
+    def forward(images: torch.Tensor) -> torch.Tensor:
+        nonlocal broken
+        broken = broken or len(images) == 8
+        return scripted.launch(images)
+
+    def wait() -> None:
+        scripted._wait()
+        if broken:
+            raise RuntimeError("CUDA error: device-side assert triggered")
+
+    scripted.synchronize = wait
+    service = service_of(scripted, forward)
+    assert prepared(service.answer(wire.Prepare(2))).batch_size == 2
+    reply = service.answer(wire.Prepare(8))
+    assert isinstance(reply, wire.FailedReply)
+    assert reply.leaving
+    assert reply.failure.message.startswith("CUDA error: device-side assert triggered")
+
+
+def test_an_error_that_leaves_the_device_well_keeps_the_worker() -> None:
+    def forward(images: torch.Tensor) -> torch.Tensor:
+        raise ValueError("no")
+
+    reply = service_of(ScriptedDevice(), forward).answer(wire.Prepare(8))
+    assert isinstance(reply, wire.FailedReply)
+    assert not reply.leaving
