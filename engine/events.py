@@ -298,7 +298,10 @@ def decode(line: bytes | str) -> AnyEvent | None:
                 title="the run file is newer than this program",
                 remedy="Update batchpeak to read it.",
             )
-        return _decoder.decode(line) if head.event in _KNOWN else None
+        event = _decoder.decode(line) if head.event in _KNOWN else None
+        if event is not None and (wrong := _impossible(event)):
+            raise StoreError(f"a line holds {wrong}.", title="not a run file")
+        return event
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise StoreError(f"a line cannot be read: {error}.", title="not a run file") from error
 
@@ -312,6 +315,24 @@ def decode_lines(lines: Iterable[bytes]) -> Iterator[AnyEvent]:
             event = decode(line)
             if event is not None:
                 yield event
+
+
+def _impossible(event: AnyEvent) -> str:
+    """What no run writes and no formula takes, in words; "" when the event is possible."""
+    match event:
+        case BlockMeasured(block=block):
+            if block.batch_size < 1 or block.calls < 0 or block.items < 0 or block.group < 1:
+                return "a block with impossible counts"
+            if block.seconds <= 0.0 or any(time <= 0.0 for time in block.call_ms):
+                return "a block that took no time"
+        case RunStarted(plan=plan):
+            if any(size < 1 for size in plan.batch_sizes) or min(plan.images, plan.lane_batch_size) < 1:
+                return "a batch size below 1"
+            if min(plan.budget_s, plan.size_budget_s, plan.precision) <= 0.0:
+                return "a plan without time or precision"
+        case Point(batch_size=size) if size < 1:
+            return "a batch size below 1"
+    return ""
 
 
 def _refuse_non_finite(value: object, where: object) -> None:

@@ -121,3 +121,24 @@ def test_no_number_that_is_not_finite_is_written(number: float) -> None:
         )
     with pytest.raises(ValueError, match="not finite"):
         events.encode(events.Warning(**HEAD, kind="k", text="x", numbers={"n": number}))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        events.BlockMeasured(**HEAD, block=Block(8, 2, 0.0, (2.0, 2.0), 16)),
+        events.BlockMeasured(**HEAD, block=Block(8, 2, 0.004, (2.0, -2.0), 16)),
+        events.BlockMeasured(**HEAD, block=Block(0, 2, 0.004, (2.0, 2.0), 16)),
+        events.BlockMeasured(**HEAD, block=Block(8, 2, 0.004, (2.0, 2.0), -16)),
+        events.Point(**HEAD, batch_size=-1, state="stable"),
+        events.RunStarted(
+            **HEAD, kind="sweep", plan=Plan(batch_sizes=(0, 8)), host={}, started_at="", version="0"
+        ),
+        events.RunStarted(
+            **HEAD, kind="sweep", plan=Plan(budget_s=-1.0), host={}, started_at="", version="0"
+        ),
+    ],
+)
+def test_figures_that_no_run_writes_are_refused(event: events.AnyEvent) -> None:
+    with pytest.raises(StoreError, match="a line holds"):
+        events.decode(events.encode(event))
