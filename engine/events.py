@@ -299,11 +299,11 @@ def decode(line: bytes | str) -> AnyEvent | None:
                 remedy="Update batchpeak to read it.",
             )
         event = _decoder.decode(line) if head.event in _KNOWN else None
-        if event is not None and (wrong := _impossible(event)):
-            raise StoreError(f"a line holds {wrong}.", title="not a run file")
-        return event
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise StoreError(f"a line cannot be read: {error}.", title="not a run file") from error
+    if event is not None and (wrong := _impossible(event)):
+        raise StoreError(f"a line holds {wrong}.", title="not a run file")
+    return event
 
 
 def decode_lines(lines: Iterable[bytes]) -> Iterator[AnyEvent]:
