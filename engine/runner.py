@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sysconfig
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -270,7 +271,7 @@ def _of_worker(value: _Raw, index: int) -> _Raw:
 
 
 def _failure_of_loss(lost: WorkerLostError, batch_size: int) -> Failure:
-    tail = f" Its last line: {lost.last_lines[-1]}" if lost.last_lines else ""
+    tail = f" Its last line: {last_words(lost.last_lines)}" if lost.last_lines else ""
     if lost.signal is None:
         return Failure(kind="error", title=lost.title, message=lost.message + tail)
     return Failure(
@@ -278,6 +279,17 @@ def _failure_of_loss(lost: WorkerLostError, batch_size: int) -> Failure:
         title="killed by the system",
         message=f"the measuring process was lost at batch size {batch_size}: {lost.message}{tail}",
     )
+
+
+def last_words(lines: Sequence[str]) -> str:
+    """The line that says most of why a process ended: the last one, or Python's own word on a crash with the place of it."""
+    crash = next((at for at, line in enumerate(lines) if line.startswith("Fatal Python error")), None)
+    if crash is None:
+        return lines[-1]
+    libraries = (sysconfig.get_path("stdlib"), "site-packages", "<frozen")
+    places = (line.strip() for line in lines[crash:] if line.lstrip().startswith("File "))
+    place = next((line for line in places if not any(library in line for library in libraries)), "")
+    return f"{lines[crash]}{f' at {place}' if place else ''}"
 
 
 def _unexpected(reply: wire.Reply) -> WorkerLostError:
