@@ -18,6 +18,7 @@ from engine.events import Suggestion
 from engine.plan import MAX_BATCH_SIZE, MAX_LIST_LENGTH, format_batch_sizes, parse_batch_sizes
 from tui.screens.choice import Choice
 from tui.screens.dialog import Dialog
+from tui.widgets.field import Field
 
 KEEP = "keep"
 
@@ -97,7 +98,7 @@ class EditList(Dialog[Edited]):
         self._kept = kept
 
     def body(self) -> Iterable[Widget]:
-        yield Input(format_batch_sizes(self._sizes), id="sizes", select_on_focus=False, compact=True)
+        yield Field(format_batch_sizes(self._sizes), id="sizes")
         yield Static(id="sizes-check")
         if self._kept:
             yield Horizontal(
@@ -121,7 +122,6 @@ class EditList(Dialog[Edited]):
 
     def on_mount(self) -> None:
         field = self.query_one("#sizes", Input)
-        field.cursor_blink = False
         field.focus()
         self._check(field.value)
 

@@ -13,6 +13,7 @@ from textual.widgets import Input, Label, Static
 from engine.errors import UsageError
 from engine.plan import parse_limit_ms, parse_percentile
 from tui.screens.dialog import Dialog
+from tui.widgets.field import Field
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +41,13 @@ class LimitDialog(Dialog[LimitAsked]):
         )
         with Horizontal(classes="field"):
             yield Label("limit")
-            yield Input(
-                "" if self._ms is None else f"{self._ms:g}ms", placeholder="20ms", id="ms", compact=True
-            )
+            yield Field("" if self._ms is None else f"{self._ms:g}ms", placeholder="20ms", id="ms")
         with Horizontal(classes="field"):
             yield Label("percentile")
-            yield Input(f"p{self._percentile}", placeholder="p99", id="percentile", compact=True)
+            yield Field(f"p{self._percentile}", placeholder="p99", id="percentile")
         yield Static(id="limit-check")
 
     def on_mount(self) -> None:
-        for field in self.query(Input):
-            field.cursor_blink = False
         self.query_one("#ms", Input).focus()
 
     def on_input_changed(self) -> None:

@@ -14,6 +14,7 @@ from engine.errors import UsageError
 from engine.plan import Plan, parse_count
 from tui.screens.choice import Choice
 from tui.screens.dialog import Dialog
+from tui.widgets.field import Field
 
 MOST_IMAGES = 1_000_000
 TOO_LARGE = ("say so", "race chunks")
@@ -31,12 +32,10 @@ class RaceEdit(Dialog[Plan]):
         self._plan = plan
 
     def body(self) -> Iterable[Widget]:
-        yield Horizontal(
-            Label("images"), Input(str(self._plan.images), id="images", compact=True), classes="field"
-        )
+        yield Horizontal(Label("images"), Field(str(self._plan.images), id="images"), classes="field")
         yield Horizontal(
             Label("per call"),
-            Input(str(self._plan.lane_batch_size), id="lane-size", compact=True),
+            Field(str(self._plan.lane_batch_size), id="lane-size"),
             classes="field",
         )
         yield Horizontal(
@@ -47,8 +46,6 @@ class RaceEdit(Dialog[Plan]):
         yield Static(id="race-check")
 
     def on_mount(self) -> None:
-        for field in self.query(Input):
-            field.cursor_blink = False
         self.query_one("#images", Input).focus()
 
     def on_input_changed(self) -> None:

@@ -11,7 +11,6 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
-from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Input, Label, Static
 
@@ -22,6 +21,7 @@ from engine.plan import BUILT_IN_MODEL, Dtype, Plan, parse_count, parse_precisio
 from tui.screens.choice import Choice
 from tui.screens.dialog import Dialog
 from tui.terminal import safe_text
+from tui.widgets.field import Field
 
 MOST_THREADS = 4096
 LAYOUTS = ("contiguous", "channels-last")
@@ -74,40 +74,31 @@ class Setup(Dialog[Plan]):
         threads = "" if plan.threads is None else str(plan.threads)
         yield _field(
             "model",
-            Input(
-                safe_text(plan.model),
-                id="model",
-                compact=True,
-                select_on_focus=False,
-                suggester=SuggestFromList([*self._machine.models, BUILT_IN_MODEL]),
-            ),
+            Field(plan.model, id="model", suggestions=(*self._machine.models, BUILT_IN_MODEL)),
         )
         yield _field(
             "input",
-            Input(
-                safe_text(plan.input or ""),
+            Field(
+                plan.input or "",
                 placeholder="as the model tells, else 3x224x224 or ids:128:int64",
                 id="input",
-                compact=True,
             ),
         )
         yield _field("device", Choice(self._machine.devices, plan.device, id="device"))
         yield _field(
             "threads",
-            Input(threads, placeholder=f"{cores}, as many as are usable", id="threads", compact=True),
+            Field(threads, placeholder=f"{cores}, as many as are usable", id="threads"),
         )
         yield _field("dtype", Choice(get_args(Dtype), plan.dtype, id="dtype"))
         yield _field("layout", Choice(LAYOUTS, LAYOUTS[plan.channels_last], id="layout"))
         yield _field("compile", Choice(COMPILES, plan.compile or "off", id="compile"))
         yield _field("allocator", Choice(ALLOCATORS, plan.allocator, id="allocator"))
         yield _field("processes", Choice(PROCESSES, PROCESSES[plan.fresh], id="processes"))
-        yield _field("precision", Input(f"{plan.precision * 100:g}%", id="precision", compact=True))
-        yield _field("budget", Input(f"{plan.budget_s:g}s", id="budget", compact=True))
+        yield _field("precision", Field(f"{plan.precision * 100:g}%", id="precision"))
+        yield _field("budget", Field(f"{plan.budget_s:g}s", id="budget"))
         yield Static(id="setup-check")
 
     def on_mount(self) -> None:
-        for field in self.query(Input):
-            field.cursor_blink = False
         self.query_one("#model", Input).focus()
         self._check()
         if self._ask_devices is not None:
