@@ -11,7 +11,7 @@ from textual.strip import Strip
 from engine import events
 from tui.terminal import Charset
 from tui.theming import load_themes, variable_defaults
-from tui.widgets.result_rows import COLUMNS, Key, ResultRow, order, result_rows
+from tui.widgets.result_rows import COLUMNS, Key, ResultRow, cells, order, result_rows
 from tui.widgets.results_table import ResultsTable
 
 THEMES = load_themes()
@@ -281,3 +281,19 @@ def test_rows_are_marked_by_the_verdict() -> None:
     )
     assert [each.marks for each in result_rows(points, verdict)] == [(), ("knee", "limit"), ("peak",)]
     assert all(not each.marks for each in result_rows(points, None))
+
+
+@pytest.mark.parametrize("throughput", [18_900_000.0, 189_123_456.0, 2.5e13])
+def test_large_figures_neither_touch_their_neighbour_nor_lose_digits(throughput: float) -> None:
+    row = ResultRow(512, "stable", throughput, ms_per_item=1000 / throughput, memory_mb=1_234_567.0)
+    texts = [cell.plain for cell in cells(row, PALETTE, "unicode")]
+    assert all(text.startswith(" ") for text in texts)
+    shown = texts[1].strip()
+    sign = shown[-1]
+    assert float(shown[:-1]) * {"M": 1e6, "T": 1e12}[sign] == pytest.approx(throughput, rel=0.005)
+    assert float(texts[5]) == pytest.approx(1000 / throughput, rel=0.005)
+
+
+def test_a_row_with_every_mark_names_all_of_them() -> None:
+    row = ResultRow(512, "stable", 100.0, marks=("peak", "knee", "limit"))
+    assert cells(row, PALETTE, "unicode")[0].plain.strip() == "pk+kn+lim 512"

@@ -18,6 +18,8 @@ from tui.theming import Palette
 Mark = Literal["peak", "knee", "limit"]
 """What a row is marked as: the peak, the knee, and the best size that keeps the latency limit."""
 
+_BRIEF: dict[Mark, str] = {"peak": "pk", "knee": "kn", "limit": "lim"}
+
 Key = Literal["batch", "throughput", "interval", "p50", "p99", "per_item", "memory", "state"]
 
 
@@ -128,9 +130,19 @@ def cells(row: ResultRow, palette: Palette, charset: Charset) -> tuple[Text, ...
         "memory": (formats.memory_mb(row.memory_mb), plain),
         "state": (row.state, state),
     }
+    values = {
+        "throughput": row.throughput,
+        "p50": row.p50_ms,
+        "p99": row.p99_ms,
+        "per_item": row.ms_per_item,
+        "memory": row.memory_mb,
+    }
+    for column in COLUMNS:
+        value = values.get(column.key)
+        if value is not None and len(texts[column.key][0]) >= column.width:
+            texts[column.key] = (_short(value), texts[column.key][1])
     if row.marks:
-        words = "+".join(row.marks)
-        texts["batch"] = (f"{words} {row.batch_size}", texts["batch"][1])
+        texts["batch"] = (_named(row), texts["batch"][1])
     if charset == "ascii":
         texts = {key: (formats.to_ascii(text), style) for key, (text, style) in texts.items()}
     return tuple(_placed(texts[column.key][0], column, texts[column.key][1]) for column in COLUMNS)
@@ -177,6 +189,22 @@ def _half_width(row: ResultRow) -> float | None:
     if not row.throughput or row.low is None or row.high is None:
         return None
     return (row.high - row.low) / 2 / row.throughput
+
+
+def _short(value: float) -> str:
+    """Three digits and a sign for the rest, where the figure in full would run into its neighbour or lose digits."""
+    for size, sign in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g}{sign}" if value < 999.5 * size else f"{value:.2e}".replace("e+", "e")
+    return f"{value:.2e}".replace("e-0", "e-")
+
+
+def _named(row: ResultRow) -> str:
+    """The batch size behind its marks; these are abbreviated rather than cut."""
+    words = f"{'+'.join(row.marks)} {row.batch_size}"
+    if len(words) <= COLUMNS[0].width:
+        return words
+    return f"{'+'.join(_BRIEF[mark] for mark in row.marks)} {row.batch_size}"
 
 
 def _marked(row: ResultRow, palette: Palette) -> Style | None:
