@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
-from textual.command import Provider
+from textual.command import CommandPalette, Provider
 from textual.screen import Screen
 from textual.signal import Signal
 
@@ -188,6 +188,10 @@ class BatchpeakApp(App[int], inherit_bindings=False):
 
     def action_help(self) -> None:
         self.push_screen(Help(self.screen.active_bindings.values()))
+
+    def action_command_palette(self) -> None:
+        if not isinstance(self.screen, CommandPalette):
+            self.push_screen(CommandPalette(placeholder="Find an action by its name", id="--command-palette"))
 
     def action_keys(self) -> None:
         shown = bool(self.screen.query("HelpPanel"))

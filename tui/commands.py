@@ -17,9 +17,13 @@ class KeyCommands(Provider):
     def _possible(self) -> Iterator[tuple[str, str, str, str]]:
         """Name, explanation, key and action of each binding that is enabled now."""
         seen: set[str] = set()
-        for active in self.screen.active_bindings.values():
+        # What the last line names comes first, then the rest; the table's motions are keys alone.
+        ordered = sorted(self.screen.active_bindings.values(), key=lambda active: not active.binding.show)
+        for active in ordered:
             binding = active.binding
             if binding.id is None or binding.id in _HIDDEN or binding.id in seen or not active.enabled:
+                continue
+            if binding.id.startswith("table."):
                 continue
             seen.add(binding.id)
             yield binding.description, active.tooltip, self.app.get_key_display(binding), binding.action

@@ -213,7 +213,9 @@ class RunView:
         """A row for every size: as measured, or without figures when it is in the plan and nothing came. Ascending."""
         known = self.record.points
         run = self.record.id or ""
-        state: State = "cancelled" if self.serial and self.ended else "measuring"
+        state: State = "measuring"
+        if self.serial and self.ended:
+            state = "skipped" if self.phase == "failed" else "cancelled"
         listed = self.plan.batch_sizes if self.plan.kind == "sweep" else ()
         waiting = {
             size: events.Point(run=run, t=0.0, batch_size=size, state=state)
@@ -258,18 +260,23 @@ class RunView:
         points = self.points()
         if self.plan.kind == "race" or not points:
             return ""
-        done = sum(point.state != "measuring" for point in points)
+        done = sum(point.state not in ("measuring", "cancelled") for point in self.record.points.values())
+        if self.ended and not done:
+            return ""
         return f"{done} of {len(points)} sizes settled"
 
     def advice(self) -> str:
         """The line in plain words under the chart; never empty, so that the screen does not jump."""
         phase = self.phase
         if phase == "failed" and (failure := self.failure) is not None and not self.record.points:
-            return f"{failure.title}: {failure.message} {failure.remedy}".strip()
+            title = failure.title[:1].upper() + failure.title[1:]
+            return f"{title}: {failure.message} {failure.remedy}".strip()
         verdict = self.record.verdict
-        if verdict is not None and verdict.advice:
+        early = self.busy and all(point.throughput is None for point in self.record.points.values())
+        if verdict is not None and verdict.advice and not early:
             limit = verdict.limit.text if verdict.limit and verdict.limit.text else ""
-            return verdict.advice if not limit or limit in verdict.advice else f"{verdict.advice} {limit}"
+            told = not limit or limit.casefold() in verdict.advice.casefold()
+            return verdict.advice if told else f"{verdict.advice} {limit}"
         if phase == "empty":
             return "Nothing is measured yet: r measures the list, e changes it."
         if phase == "starting":
@@ -306,7 +313,8 @@ class RunView:
             msgspec.structs.replace(known, kept_from=known.kept_from or before.run)
             for size, known in sorted(self.record.measurements.items())
             if (plan.kind == "peak" or size in plan.batch_sizes)
-            and known.blocks and known.state in ("stable", "noisy", "short")
+            and known.blocks
+            and known.state in ("stable", "noisy", "short")
         )
 
 

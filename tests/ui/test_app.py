@@ -142,7 +142,7 @@ async def test_a_failure_is_a_dialog_with_the_remedy_and_the_app_goes_on() -> No
     )
     async with driving(scripted.failing(error), scripted.whole_sweep) as driver:
         await driver.phase("failed")
-        await driver.shows("the model [bold] cannot be loaded")
+        await driver.shows("The model [bold] cannot be loaded")
         assert "no file [/x].py." in driver.screen
         assert "Check the [path]." in driver.screen
         await driver.press("enter", "r")

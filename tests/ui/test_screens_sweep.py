@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.events import Paste
 
 from engine import events
 from engine.plan import Plan
@@ -14,7 +15,9 @@ from tests.ui import scripted_session as scripted
 from tests.ui.driving import TERMINAL, driving
 from tests.ui.scripted_session import Step
 from tui.screens.detail import CALLS_NEEDED
+from tui.settings import Settings
 from tui.widgets.curve_chart import CurveChart
+from tui.widgets.field import Field
 from tui.widgets.results_table import ResultsTable
 
 HOSTILE = "[/red] [1, 3, 224] [ \x1b[31m\x07 模型 🚀 " + "x" * 300
@@ -306,3 +309,58 @@ async def test_a_folder_that_cannot_be_written_to_is_no_reason_to_lose_the_table
         await driver.press("s", "down", "enter")
         await driver.until(lambda: list(elsewhere.iterdir()))
         assert "images" in driver.app.clipboard
+
+
+@pytest.mark.parametrize("key", ["e", "m"])
+async def test_what_is_pasted_or_was_used_before_cannot_steer_the_terminal(key: str) -> None:
+    recent = Settings(recent_models=("evil\x1b[31mred", "evil-but-plain"))
+    async with driving(scripted.whole_sweep, settings=recent) as driver:
+        await driver.phase("finished")
+        await driver.press(key)
+        field = driver.app.screen.query(Field).first()
+        field.value = "evil"
+        field.cursor_position = 4
+        if key == "m":
+            await driver.shows("evil-but-plain")
+        assert "\x1b" not in driver.screen
+        field.post_message(Paste("\x1b[31m\x9b\u202e"))
+        await driver.until(lambda: len(field.value) > 4)
+        assert not [char for char in driver.screen if char in "\x1b\x9b\u202e"]
+
+
+async def test_the_details_are_there_as_soon_as_there_is_room_for_them() -> None:
+    async with driving(scripted.whole_sweep) as driver:
+        await driver.phase("finished")
+        await driver.pilot.resize_terminal(120, 40)
+        await driver.shows("batch 1 ")
+
+
+async def test_a_race_goes_on_behind_the_sweep_and_the_sweep_says_so() -> None:
+    gate = scripted.Gate()
+
+    def halfway(plan: Plan, run: str) -> list[Step]:
+        ends: list[Step] = [scripted.race_finished(run), scripted.finished(run)]
+        return [scripted.started(plan, run), scripted.ready(run), gate, *ends]
+
+    async with driving(scripted.whole_sweep, halfway) as driver:
+        await driver.phase("finished")
+        await driver.press("R")
+        await driver.until(gate.reached.is_set)
+        await driver.press("escape")
+        await driver.shows("a race is being run: R shows it")
+        assert driver.app.runs.busy
+        gate.open()
+        await driver.until(lambda: not driver.app.runs.busy)
+        await driver.shows("finished")
+        await driver.press("R")
+        await driver.shows("speed-up")
+
+
+async def test_the_palette_begins_with_what_the_last_line_names() -> None:
+    plain = replace(TERMINAL, charset="ascii")
+    async with driving(scripted.whole_sweep, terminal=plain) as driver:
+        await driver.phase("finished")
+        await driver.press("colon")
+        await driver.shows("run  [r]")
+        assert "first row" not in driver.screen
+        assert not [char for char in driver.screen if ord(char) > 126]

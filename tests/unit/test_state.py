@@ -155,7 +155,7 @@ def test_a_failure_keeps_the_rows_that_were_measured() -> None:
     fold(view, scripted.started(PLAN, "a"), scripted.ready("a"), scripted.point("a", 8))
     view.take(Ended(1, WorkerLostError("killed by the system.")), 105.0)
     assert view.phase == "failed"
-    assert [row.state for row in view.points()] == ["cancelled", "stable", "cancelled"]
+    assert [row.state for row in view.points()] == ["skipped", "stable", "skipped"]
 
 
 def test_a_completed_run_has_no_failure() -> None:
@@ -175,6 +175,7 @@ def test_the_advice_is_the_verdicts_with_its_limit() -> None:
     view = begun()
     fold(view, scripted.started(PLAN, "a"), scripted.ready("a"))
     assert view.advice() == "Too early to say which batch size is best."
+    fold(view, scripted.point("a", 32))
     limit = events.Limit(20.0, 99, 32, (), "p99 <= 20 ms: 32 is the largest that passes.")
     fold(view, scripted.verdict("a", advice="Deploy 32.", limit=limit))
     assert view.advice() == "Deploy 32. p99 <= 20 ms: 32 is the largest that passes."
@@ -220,3 +221,27 @@ def test_an_unknown_ending_is_a_failure_with_a_title() -> None:
     view.take(Ended(1, BatchpeakError("ValueError: x", title="an internal error ended the run")), 101.0)
     assert view.failure is not None
     assert view.failure.title == "an internal error ended the run"
+
+
+def test_what_the_limit_says_is_said_once_however_it_begins() -> None:
+    view = begun()
+    limit = events.Limit(2.0, 99, None, (), "none of 6 sizes stays under 2 ms")
+    told = "None of 6 sizes stays under 2 ms. The peak without it: 64."
+    fold(view, scripted.started(PLAN, "a"), scripted.ready("a"), scripted.point("a", 8))
+    fold(view, scripted.verdict("a", advice=told, limit=limit))
+    assert view.advice() == told
+
+
+def test_while_nothing_has_a_figure_yet_no_verdict_is_told() -> None:
+    view = begun()
+    fold(view, scripted.started(PLAN, "a"), scripted.ready("a"))
+    fold(view, scripted.verdict("a", advice="Nothing was measured."))
+    assert view.advice() == "Too early to say which batch size is best."
+
+
+def test_sizes_that_were_never_reached_are_not_counted_as_settled() -> None:
+    view = begun()
+    fold(view, scripted.started(PLAN, "a"))
+    view.take(Ended(1, WorkerLostError("the model cannot be loaded.")), 105.0)
+    assert {row.state for row in view.points()} == {"skipped"}
+    assert "settled" not in view.status(105.0)

@@ -87,7 +87,7 @@ def _figures(point: events.Point, unit: str) -> list[tuple[str, str, str]]:
     if point.confirmed is not None:
         confirmed = point.confirmed
         figure = formats.throughput(confirmed.throughput, confirmed.low, confirmed.high)
-        rows.append(("in a fresh process", figure, "agrees" if confirmed.agrees else "differs"))
+        rows.append(("fresh process", figure, "agrees" if confirmed.agrees else "differs"))
         if confirmed.reason:
             rows.append(("", "", safe_text(confirmed.reason, limit=200)))
     if point.calls:

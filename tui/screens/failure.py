@@ -24,7 +24,7 @@ class FailureDialog(Dialog[None]):
     ]
 
     def __init__(self, error: BatchpeakError) -> None:
-        self.HEADING = safe_text(error.title, limit=120)
+        self.HEADING = safe_text(error.title[:1].upper() + error.title[1:], limit=120)
         super().__init__(classes="failure")
         self._error = error
 

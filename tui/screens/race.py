@@ -32,7 +32,7 @@ class RaceScreen(RunScreen):
         Binding("enter", "replay", "replay", id="race.replay", tooltip="Watch the race again in slow motion"),
         Binding("left,less_than_sign", "speed(0.5)", "slower", id="race.slower", tooltip="Replay at half the speed", key_display="←"),
         Binding("right,greater_than_sign", "speed(2.0)", "faster", id="race.faster", tooltip="Replay at twice the speed", key_display="→"),
-        Binding("escape,R", "back", "back", id="race.back", tooltip="Back to the sweep; asks while racing", key_display="esc"),
+        Binding("escape,R", "back", "back", id="race.back", tooltip="Back to the sweep; a race goes on", key_display="esc"),
     ]  # fmt: skip
     SMALLEST = (44, 12)
 
@@ -187,10 +187,7 @@ class RaceScreen(RunScreen):
             self.refresh_bindings()
 
     def action_back(self) -> None:
-        if self.view.busy:
-            self.owner.ask_cancel()
-        else:
-            self.app.pop_screen()
+        self.app.pop_screen()  # a race that is going goes on: the app owns it
 
 
 def _lane_name(images: int, size: int) -> str:

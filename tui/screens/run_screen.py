@@ -61,6 +61,8 @@ class RunScreen(Screen[None]):
 
     def _changed(self, changed: Changed) -> None:
         if changed.view is not self.view:
+            if changed.change.phase or changed.change.restarted:
+                self.draw_status()  # whether the other run goes on is said there
             return
         self._waiting |= changed.change
         self.draw_status()

@@ -9,6 +9,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.events import Resize
 from textual.widgets import Static
 
 from engine import host
@@ -73,8 +74,11 @@ class SweepScreen(RunScreen):
         yield KeyLine()
 
     def draw_status(self) -> None:
-        view = self.view
-        self._say("#status", view.status(self.owner.now()), self.owner.palette.dim)
+        view, runs = self.view, self.owner.runs
+        words = view.status(self.owner.now())
+        if not view.busy and runs.active.busy:
+            words = "a race is being run: R shows it, x cancels it"
+        self._say("#status", words, self.owner.palette.dim)
         self._say("#advice", view.advice(), "")
         self.set_class(view.phase == "failed", "-failed")
 
@@ -93,6 +97,10 @@ class SweepScreen(RunScreen):
             self.query_one(ResultsTable).show(result_rows(view.points(), view.record.verdict), view.unit)
             self.query_one(CurveChart).show(curves_of(view))
         self._draw_detail()
+
+    def on_resize(self, event: Resize) -> None:
+        super().on_resize(event)
+        self.call_after_refresh(self._draw_detail)  # there may be room for it only now
 
     def _draw_detail(self) -> None:
         pane = self.query_one(DetailPane)
