@@ -196,6 +196,7 @@ class Run:
 
     def _drive(self, strategy: measure.Strategy, runner: WorkerRunner) -> Iterator[events.AnyEvent]:
         settled: set[int] = {m.batch_size for m in strategy.measurements() if m.state != "measuring"}
+        self._last_verdict = self._clock()
         happenings = measure.drive(strategy, runner, self._stopwatch())
         said: tuple[str, int] | None = None
         try:
@@ -267,7 +268,9 @@ class Run:
 
     def _point(self, strategy: measure.Strategy, measurement: Measurement) -> events.AnyEvent:
         size = measurement.batch_size
-        self._last_point[size] = self._clock()
+        if measurement.blocks:
+            # A row without figures yet does not hold back the first one that has them.
+            self._last_point[size] = self._clock()
         return self._told(
             points.point_of(
                 self._with_confirmed(measurement),
