@@ -1,4 +1,9 @@
-"""Throughput at batch size 1, ours over torch.utils.benchmark.Timer.blocked_autorange, same model, in turn, new processes each time."""
+"""Throughput at batch size 1, ours over torch.utils.benchmark.Timer.blocked_autorange, same model, block by block in turn.
+
+A machine with neighbours changes its speed by half from one second to the next, so two measurements of a second each, one
+after the other, differ by what the machine did. Here each block of ours is followed by a turn of the Timer as long as a
+block, and the two of a pair are compared. Each repeat has new processes on both sides.
+"""
 
 from __future__ import annotations
 
@@ -8,40 +13,54 @@ import statistics
 from engine import events
 from engine.plan import Plan
 from engine.session import Session
+from engine.stats import interval_of_times
 from tests.bench.plain_loop import PlainProcess
 from tests.bench.ratios import judged, summary
 
-
-def ours() -> float:
-    plan = Plan(batch_sizes=(1,), threads=1, confirm=False, precision=0.005, size_budget_s=1.0)
-    with Session() as session:
-        return [
-            event.throughput
-            for event in session.run(plan)
-            if isinstance(event, events.Point) and event.throughput is not None
-        ][-1]
+BLOCK_S = 0.05
 
 
-def theirs() -> float:
+def pairs_of(seconds: float) -> tuple[float, list[tuple[float, float]]]:
+    """The throughput that the engine reported, and each block's images/s with those of the Timer's turn after it."""
+    plan = Plan(batch_sizes=(1,), threads=1, confirm=False, precision=0.001, size_budget_s=seconds)
     plain = PlainProcess(threads=1)
+    pairs: list[tuple[float, float]] = []
+    reported = 0.0
     try:
-        return float(plain.ask(do="timer", seconds=1.0)["throughput"])
+        plain.ask(do="timer", seconds=0.5)
+        with Session() as session:
+            for event in session.run(plan):
+                if isinstance(event, events.BlockMeasured):
+                    block = event.block
+                    turn = float(plain.ask(do="timer", seconds=BLOCK_S)["mean_throughput"])
+                    pairs.append((block.items / block.seconds, turn))
+                elif isinstance(event, events.Point) and event.throughput is not None:
+                    reported = event.throughput
     finally:
         plain.close()
+    return reported, pairs
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--repeats", type=int, default=10)
-    ratios = []
-    for repeat in range(arguments.parse_args().repeats):
-        pair = (ours(), theirs()) if repeat % 2 else tuple(reversed((theirs(), ours())))
-        ratios.append(pair[0] / pair[1])
+    arguments.add_argument("--seconds", type=float, default=8.0)
+    given = arguments.parse_args()
+    paired, figures = [], []
+    for _ in range(given.repeats):
+        reported, pairs = pairs_of(given.seconds)
+        timer = interval_of_times([1.0 / theirs for _, theirs in pairs])
+        assert timer is not None
+        paired.append(statistics.median(ours / theirs for ours, theirs in pairs))
+        figures.append(reported / timer.estimate)
         print(
-            f"ours {pair[0]:,.0f} images/s, Timer {pair[1]:,.0f} images/s, ratio {ratios[-1]:.4f}", flush=True
+            f"ours {reported:,.0f} images/s, Timer {timer.estimate:,.0f} images/s, ratio {figures[-1]:.4f};"
+            f" median over {len(pairs)} pairs of blocks {paired[-1]:.4f}",
+            flush=True,
         )
-    print("ratio:", summary(ratios))
-    print(judged("median ratio", statistics.median(ratios), 0.99, 1.01))
+    print("reported figure over the Timer's:", summary(figures))
+    print("block over the Timer's turn beside it:", summary(paired))
+    print(judged("median ratio", statistics.median(paired), 0.99, 1.01))
 
 
 if __name__ == "__main__":

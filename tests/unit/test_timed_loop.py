@@ -16,8 +16,10 @@ from engine.worker.loop import (
     GROUP_BELOW_NS,
     Calibration,
     Timed,
+    approach,
     calibrate,
     lengthened,
+    quiet_collector,
     time_block,
     time_once,
     warm_up,
@@ -120,6 +122,44 @@ def test_no_timed_group_is_shorter_than_what_reading_the_clock_allows(call_ns: i
     assert chosen.calls * call_ns <= max(1.5 * BLOCK_NS, call_ns)
 
 
+@pytest.mark.parametrize(
+    ("call_ns", "switched", "calls"),
+    [
+        (MS, False, 10),
+        (MS, True, 10),
+        (300_000, False, 34),
+        (4 * MS, False, 3),
+        # Long against the 10 ms: only after another size.
+        (10 * MS, False, 0),
+        (10 * MS, True, 1),
+        (SECOND, False, 0),
+        (SECOND, True, 1),
+    ],
+)
+def test_a_block_is_approached_by_untimed_calls(call_ns: int, switched: bool, calls: int) -> None:
+    bench = Bench(repeat(call_ns))
+    approach(bench.step, calibrate(call_ns), bench.clock, StopFlag(), switched=switched)
+    assert bench.calls == calls
+
+
+def test_the_approach_is_no_longer_than_a_block_when_calls_have_become_shorter() -> None:
+    bench = Bench(repeat(0))
+    approach(bench.step, Calibration(50, 1), bench.clock, StopFlag(), switched=False)
+    assert bench.calls == 50
+
+
+def test_the_approach_is_abandoned_when_the_flag_goes_up() -> None:
+    flag = StopFlag()
+
+    def raise_flag(calls: int) -> None:
+        flag.up = calls == 3
+
+    bench = Bench(repeat(MS), raise_flag)
+    with pytest.raises(StopRequested):
+        approach(bench.step, Calibration(50, 1), bench.clock, flag, switched=False)
+    assert bench.calls == 3
+
+
 def test_every_call_of_a_block_has_its_own_time_and_they_add_up() -> None:
     bench = Bench([3 * MS, MS, 2 * MS])
     timed = time_block(bench.step, Calibration(3, 1), bench.clock, StopFlag())
@@ -169,7 +209,7 @@ def test_no_garbage_is_collected_within_a_block_and_the_collector_is_on_again_af
         raise ValueError("the model's own words")
 
     assert gc.isenabled()
-    with pytest.raises(ValueError, match="own words"):
+    with pytest.raises(ValueError, match="own words"), quiet_collector():
         time_block(failing, Calibration(2, 1), Bench([]).clock, StopFlag())
     assert within == [False]
     assert gc.isenabled()
