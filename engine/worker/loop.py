@@ -26,6 +26,8 @@ APPROACH_NS = SECOND // 100
 """Calls before a block that are not timed, for this long: since the last block the core has slept or served another size.
 Seen on a small CNN after 50 ms of idleness: the first call takes twice as long, the next twenty 5 to 10 % more, together 3 %
 of a block. Beside torch's Timer, 5 ms left 2 % of that and 10 ms nothing that could be told from noise."""
+LONG_CALL_NS = 10 * APPROACH_NS
+"""Seen on the same CNN after another size: a call of 30 ms takes 3 to 20 % more than the next, one of 180 ms no more."""
 GROUP_BELOW_NS = 50_000
 """Calls shorter than this are timed several at once; reading the clock then costs under 1 % of what it times."""
 WARM_UP_CALLS = 2
@@ -121,15 +123,17 @@ def lengthened(calibration: Calibration, timed: Timed) -> Calibration:
     return Calibration(max(min(wanted, most), groups) * calibration.group, calibration.group)
 
 
-def approach(step: Step, calibration: Calibration, clock: Clock, stop: StopFlag, *, switched: bool) -> None:
+def approach(
+    step: Step, calibration: Calibration, call_ns: int, clock: Clock, stop: StopFlag, *, switched: bool
+) -> None:
     """Call untimed until the caches are as they are between two calls of a block: about 10 ms of short calls.
 
-    A call that is long against that warms itself; it is made once when another size ran last (`switched`), else not.
-    Never more calls than a block has.
-    Raises StopRequested after the last call when the flag goes up.
+    A longer call warms itself in its first milliseconds. It is made once when another size ran last (`switched`),
+    and not at all when it outlasts the approach by far: there it would change nothing and cost as much as what is measured.
+    Never more calls than a block has. Raises StopRequested after the last call when the flag goes up.
     """
-    short = calibration.calls * APPROACH_NS > BLOCK_NS
-    if not (short or switched):
+    short = call_ns < APPROACH_NS
+    if not (short or (switched and call_ns < LONG_CALL_NS)):
         return
     begin = clock()
     for _ in range(calibration.calls if short else 1):

@@ -47,6 +47,8 @@ class Size:
 
     step: Step
     calibration: Calibration
+    call_ns: int
+    """How long a call was at the end of the warm-up."""
     items_per_call: int
 
 
@@ -199,7 +201,9 @@ class Service:
             peak = model.device.memory_peak()
         warm = warm_up(step, clock, stop)
         calibration = calibrate(warm.call_ns)
-        self._sizes[batch_size] = Size(step, calibration, batch_size if items is None else items)
+        self._sizes[batch_size] = Size(
+            step, calibration, warm.call_ns, batch_size if items is None else items
+        )
         return wire.PreparedReply(
             Prepared(
                 batch_size=batch_size,
@@ -245,7 +249,7 @@ class Service:
         self._other_load.begin()
         with quiet_collector():
             # Last of all before the timing: collecting and reading counters push the model out of the caches.
-            approach(size.step, size.calibration, clock, stop, switched=switched)
+            approach(size.step, size.calibration, size.call_ns, clock, stop, switched=switched)
             faults = counters.minor_faults()
             timed = time_block(size.step, size.calibration, clock, stop)
             after = counters.minor_faults()

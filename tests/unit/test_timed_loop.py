@@ -132,19 +132,20 @@ def test_no_timed_group_is_shorter_than_what_reading_the_clock_allows(call_ns: i
         # Long against the 10 ms: only after another size.
         (10 * MS, False, 0),
         (10 * MS, True, 1),
+        (99 * MS, True, 1),
+        (100 * MS, True, 0),
         (SECOND, False, 0),
-        (SECOND, True, 1),
     ],
 )
 def test_a_block_is_approached_by_untimed_calls(call_ns: int, switched: bool, calls: int) -> None:
     bench = Bench(repeat(call_ns))
-    approach(bench.step, calibrate(call_ns), bench.clock, StopFlag(), switched=switched)
+    approach(bench.step, calibrate(call_ns), call_ns, bench.clock, StopFlag(), switched=switched)
     assert bench.calls == calls
 
 
 def test_the_approach_is_no_longer_than_a_block_when_calls_have_become_shorter() -> None:
     bench = Bench(repeat(0))
-    approach(bench.step, Calibration(50, 1), bench.clock, StopFlag(), switched=False)
+    approach(bench.step, Calibration(50, 1), MS, bench.clock, StopFlag(), switched=False)
     assert bench.calls == 50
 
 
@@ -156,7 +157,7 @@ def test_the_approach_is_abandoned_when_the_flag_goes_up() -> None:
 
     bench = Bench(repeat(MS), raise_flag)
     with pytest.raises(StopRequested):
-        approach(bench.step, Calibration(50, 1), bench.clock, flag, switched=False)
+        approach(bench.step, Calibration(50, 1), MS, bench.clock, flag, switched=False)
     assert bench.calls == 3
 
 
