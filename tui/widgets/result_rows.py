@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Literal
 
+import msgspec
 from rich.style import Style
 from rich.text import Text
 
@@ -43,9 +45,8 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ResultRow:
-    """What the table shows of one batch size."""
+class ResultRow(msgspec.Struct, frozen=True, gc=False):
+    """What the table shows of one batch size. A struct: thousands are made and compared at each look at a long run."""
 
     batch_size: int
     state: State = "measuring"
@@ -156,33 +157,37 @@ def palette_of_marks(marks: Sequence[Mark], palette: Palette) -> Style | None:
     return style
 
 
+def sort_value(row: ResultRow, key: Key) -> float | str | None:
+    """The raw value that a row is sorted by; None when it has none."""
+    match key:
+        case "batch":
+            return row.batch_size
+        case "throughput":
+            return row.throughput
+        case "interval":
+            return _half_width(row)
+        case "p50":
+            return row.p50_ms
+        case "p99":
+            return row.p99_ms
+        case "per_item":
+            return row.ms_per_item
+        case "memory":
+            return row.memory_mb
+        case "state":
+            return row.state
+
+
 def order(rows: Iterable[ResultRow], key: Key, *, descending: bool) -> list[int]:
     """Batch sizes in the order of a column's raw values; rows without a value come last either way."""
+    known = [(sort_value(row, key), row.batch_size) for row in sorted(rows, key=_size)]
+    present = [(value, size) for value, size in known if value is not None]
+    present.sort(key=itemgetter(0), reverse=descending)
+    return [size for _, size in present] + [size for value, size in known if value is None]
 
-    def value(row: ResultRow) -> float | str | None:
-        match key:
-            case "batch":
-                return row.batch_size
-            case "throughput":
-                return row.throughput
-            case "interval":
-                return _half_width(row)
-            case "p50":
-                return row.p50_ms
-            case "p99":
-                return row.p99_ms
-            case "per_item":
-                return row.ms_per_item
-            case "memory":
-                return row.memory_mb
-            case "state":
-                return row.state
 
-    known = sorted(rows, key=lambda row: row.batch_size)
-    present = [row for row in known if value(row) is not None]
-    missing = [row for row in known if value(row) is None]
-    present.sort(key=value, reverse=descending)  # type: ignore[arg-type]  # of one type within a column, None left out
-    return [row.batch_size for row in (*present, *missing)]
+def _size(row: ResultRow) -> int:
+    return row.batch_size
 
 
 def _half_width(row: ResultRow) -> float | None:

@@ -1,27 +1,47 @@
-"""The live table: keeps its rows by batch size, changes only the cells that changed, and its cursor on its row."""
+"""The live table: keeps its rows by batch size, draws only the lines that changed, and keeps its cursor on its row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import ClassVar
 
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 from textual.binding import Binding, BindingType
+from textual.geometry import Region
+from textual.strip import Strip
 from textual.widgets import DataTable
 
 from tui.terminal import Charset
 from tui.theming import Palette
-from tui.widgets.result_rows import COLUMNS, Key, ResultRow, cells, heads, order
+from tui.widgets.result_rows import COLUMNS, Key, ResultRow, cells, heads, order, sort_value
 
 _KEYS: tuple[Key, ...] = tuple(column.key for column in COLUMNS)
+_WIDTH = sum(column.width for column in COLUMNS)
 _LARGEST_FIRST: frozenset[Key] = frozenset({"throughput"})
 """Columns where the most is the best: their first order is from the largest down."""
 
 
-class ResultsTable(DataTable[Text], inherit_bindings=False):
+class _Blank:
+    """Fills the cells of the DataTable below: nothing is to be seen of them."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Segment("")
+
+
+_BLANKS = (_Blank(),) * len(COLUMNS)
+
+
+class ResultsTable(DataTable[_Blank], inherit_bindings=False):
     """Shows rows; `show` may be called as often as there is news.
 
     The row under the cursor is followed through sorting, new rows and rows that go.
+
+    Of DataTable it takes the heads, the cursor and the scrolling; the lines are drawn here, from the rows. A DataTable
+    draws all of its cells anew when one has changed, and to change a cell costs the same whether or not it is on the
+    screen: too long for 2,000 rows. Here a row costs something when it is seen.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -68,12 +88,12 @@ class ResultsTable(DataTable[Text], inherit_bindings=False):
         self._charset: Charset = charset
         self._unit = "images/s"
         self._rows: dict[int, ResultRow] = {}
-        self._shown: dict[int, tuple[Text, ...]] = {}
+        self._texts: dict[int, tuple[Text, ...]] = {}
         self._order: list[int] = []
         self._sort_key: Key = "batch"
         self._descending = False
         self.cells_written = 0
-        """Cells added or changed so far: what an update costs."""
+        """Cells given a text or another one so far: what updates cost. Only cells on the screen are."""
 
     def on_mount(self) -> None:
         self._make_columns()
@@ -94,37 +114,36 @@ class ResultsTable(DataTable[Text], inherit_bindings=False):
         return self._sort_key, self._descending
 
     def show(self, rows: Iterable[ResultRow], unit: str | None = None) -> None:
-        """Show exactly these rows; cells that are as before are not touched."""
+        """Show exactly these rows; lines that are as before are not touched."""
         self._make_columns()
         wanted = {row.batch_size: row for row in rows}
         if unit is not None and unit != self._unit:
             self._unit = unit
             self._write_heads()
-        if wanted == self._rows:
+        before, self._rows = self._rows, wanted
+        changed = [row for size, row in wanted.items() if before.get(size) != row]
+        if not changed and len(before) == len(wanted):
             return
-        kept = self.selected
-        for size in [size for size in self._shown if size not in wanted]:
-            self.remove_row(str(size))
-            del self._shown[size]
-        for size, row in wanted.items():
-            if self._rows.get(size) != row or size not in self._shown:
-                self._write(row)
-        self._rows = wanted
-        self._reorder(kept)
+        if wanted.keys() != before.keys() or any(
+            sort_value(row, self._sort_key) != sort_value(before[row.batch_size], self._sort_key)
+            for row in changed
+        ):
+            self._reorder()
+        self._rewrite(changed)
 
     def paint_with(self, palette: Palette) -> None:
         """Use another palette: the theme changed."""
         if palette != self._palette:
             self._palette = palette
-            for row in self._rows.values():
-                self._write(row)
+            self._texts.clear()
+            self.refresh()
 
     def sort_by(self, key: Key, *, descending: bool | None = None) -> None:
         """Order the rows by a column's values, those without one last."""
         self._sort_key = key
         self._descending = key in _LARGEST_FIRST if descending is None else descending
         self._write_heads()
-        self._reorder(self.selected)
+        self._reorder()
 
     def sort_by_next_column(self) -> None:
         """Order by the column to the right of the one that orders now; after the last by the first."""
@@ -148,37 +167,70 @@ class ResultsTable(DataTable[Text], inherit_bindings=False):
             for column, head in zip(COLUMNS, self._heads(), strict=True):
                 self.add_column(head, width=column.width, key=column.key)
 
-    def _write(self, row: ResultRow) -> None:
-        texts = cells(row, self._palette, self._charset)
-        before = self._shown.get(row.batch_size)
-        name = str(row.batch_size)
-        if before is None:
-            self.add_row(*texts, height=1, key=name)
-            self._shown[row.batch_size] = texts
-            self.cells_written += len(texts)
-            return
-        now = []
-        for key, old, new in zip(_KEYS, before, texts, strict=True):
-            if old == new and old.style == new.style:
-                now.append(old)
-                continue
-            self.update_cell(name, key, new)
-            self.cells_written += 1
-            now.append(new)
-        self._shown[row.batch_size] = tuple(now)
+    def render_line(self, y: int) -> Strip:
+        """A line of the table: the heads, or a row as it is now."""
+        index = y - self.header_height + self.scroll_offset.y
+        if y < self.header_height or index >= len(self._order):
+            return super().render_line(y)
+        base = self.rich_style
+        cursor, over = Style.null(), Style.null()
+        if index == self.cursor_row and self.show_cursor:
+            cursor = self.get_component_rich_style("datatable--cursor")
+            over = Style.from_color(cursor.color)  # the cursor's colours are readable on each other
+        segments = []
+        for column, text in enumerate(self._texts_of(self._order[index])):
+            place = Style.from_meta({"row": index, "column": column})  # what a click is to find
+            segments.append(Segment(text.plain, base + place + cursor + _style_of(text) + over))
+        rest = max(0, self.size.width - _WIDTH)
+        end = Style.from_meta({"row": index, "column": 0, "out_of_bounds": True})
+        segments.append(Segment(" " * rest, base + cursor + end))
+        left, width = self.scroll_offset.x, self.size.width
+        return Strip(segments).crop(left, left + width).adjust_cell_length(width, base).simplify()
 
-    def _reorder(self, kept: int | None) -> None:
-        """Bring the rows in order, and the cursor to the row it was on; sort() itself keeps only the row's number."""
-        wanted = order(self._rows.values(), self._sort_key, descending=self._descending)
-        if wanted != [int(row.key.value or 0) for row in self.ordered_rows]:
-            rank = {str(size): place for place, size in enumerate(wanted)}
-            sizes = {id(texts[0]): str(size) for size, texts in self._shown.items()}
-            self.sort("batch", key=lambda cell: rank[sizes[id(cell)]])
-        self._order = wanted
-        if kept is not None and kept in self._rows:
-            row = self.get_row_index(str(kept))
+    def _texts_of(self, size: int) -> tuple[Text, ...]:
+        """The cells of a row, made when they are first seen."""
+        if size not in self._texts:
+            self._texts[size] = cells(self._rows[size], self._palette, self._charset)
+            self.cells_written += len(COLUMNS)
+        return self._texts[size]
+
+    def _rewrite(self, changed: Iterable[ResultRow]) -> None:
+        """Draw the lines anew that these rows change; most rows differ in digits that are not shown."""
+        first = self.scroll_offset.y
+        seen = {
+            size: line
+            for line, size in enumerate(self._order[first : first + self.size.height], self.header_height)
+        }
+        for row in changed:
+            size = row.batch_size
+            before = self._texts.pop(size, None)
+            if before is None or size not in seen:
+                continue
+            self._texts[size] = now = cells(row, self._palette, self._charset)
+            different = sum(
+                old != new or old.style != new.style for old, new in zip(before, now, strict=True)
+            )
+            if different:
+                self.cells_written += different
+                self.refresh(Region(0, seen[size], self.size.width, 1))
+
+    def _reorder(self) -> None:
+        """Bring the rows in order, and the cursor to the row it was on."""
+        kept, number = self.selected, self.cursor_row
+        before = self._order
+        self._order = order(self._rows.values(), self._sort_key, descending=self._descending)
+        if self._order == before:
+            return
+        self._texts = {size: texts for size, texts in self._texts.items() if size in self._rows}
+        if len(self._order) < self.row_count:
+            self.clear()  # to remove a row costs 2 ms when there are thousands
+        for _ in range(len(self._order) - self.row_count):
+            self.add_row(*_BLANKS, height=1)
+        if self._order:
+            row = self._order.index(kept) if kept in self._rows else min(number, len(self._order) - 1)
             if row != self.cursor_row:
                 self.move_cursor(row=row)
+        self.refresh()
 
     def _heads(self) -> tuple[Text, ...]:
         return heads(self._unit, self._charset, self._sort_key, descending=self._descending)
@@ -188,3 +240,7 @@ class ResultsTable(DataTable[Text], inherit_bindings=False):
             column.label = head
         # Heads are cached with the rows; this is the public way to have them drawn anew.
         self.notify_style_update()
+
+
+def _style_of(text: Text) -> Style:
+    return text.style if isinstance(text.style, Style) else Style.parse(text.style)
