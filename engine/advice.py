@@ -35,6 +35,8 @@ def advise(
                 *_end(measurements, standing, peak),
             )
         )
+    if standing.undecided:
+        return " ".join((_fallen(standing, peak, unit), *_end(measurements, standing, peak)))
     if not standing.certain:
         return " ".join((_uncertain(standing, peak), *_end(measurements, standing, peak)))
     return " ".join(
@@ -75,6 +77,18 @@ def _uncertain(standing: Standing, peak: int) -> str:
             f"{latency_share(standing, standing.knee)} of its latency. Cannot tell the peak itself: {alike}."
         )
     return f"Cannot tell the peak: {alike}. {peak} leads; measure longer to be sure."
+
+
+def _fallen(standing: Standing, peak: int, unit: str) -> str:
+    """Some sizes lost their speed in a process of their own, and others may that none has confirmed."""
+    one = len(standing.fallen) == 1
+    lost = f"{listed(standing.fallen)} {'is' if one else 'are'} slower"
+    open_ = f"what {listed(standing.undecided)} reached among the other sizes proves nothing"
+    if peak in standing.fallen:
+        return f"Cannot tell the peak: in a fresh process {lost}, so {open_}. Measure every size in a fresh process."
+    speed = standing.throughput(peak)
+    at = f", at {rounded(speed.value, speed.half_width)} {unit}" if speed else ""
+    return f"Deploy {peak}: the fastest that a fresh process confirms{at}. {lost} there, so {open_}."
 
 
 def _under_limit(standing: Standing, limit: events.Limit, peak: int, unit: str) -> str:

@@ -8,11 +8,11 @@ import numpy as np
 
 from engine import events, stats
 from engine.results import Block, Measurement
-from engine.rivals import Field
+from engine.standing import Standing
 
 
 def judge_limit(
-    measurements: Iterable[Measurement], field: Field | None, *, limit_ms: float, percentile: int
+    measurements: Iterable[Measurement], standing: Standing, *, limit_ms: float, percentile: int
 ) -> events.Limit:
     """The verdict of every deployable size, and the passing one with the highest throughput.
 
@@ -22,7 +22,7 @@ def judge_limit(
     known = sorted((one for one in measurements if one.deployable), key=lambda one: one.batch_size)
     verdicts = tuple(verdict_of(one, limit_ms=limit_ms, percentile=percentile) for one in known)
     passing = [verdict.batch_size for verdict in verdicts if verdict.verdict == "pass"]
-    best = field.leader_of(passing) if field is not None and passing else None
+    best = standing.best_of(passing) if standing.field is not None and passing else None
     return events.Limit(
         ms=limit_ms,
         percentile=percentile,

@@ -19,6 +19,9 @@ from engine.standing import Standing, stand
 from engine.stats import MIN_BLOCKS
 from engine.suggest import suggestions
 
+MOST_CONFIRMED = 6
+"""Sizes that are measured once more at the most: each takes a process of its own, and seconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -84,7 +87,7 @@ def judge(
         plan = msgspec.structs.replace(plan, batch_sizes=sizes or plan.batch_sizes)
     standing = stand(known)
     limit = (
-        judge_limit(known, standing.field, limit_ms=limit_ms, percentile=percentile)
+        judge_limit(known, standing, limit_ms=limit_ms, percentile=percentile)
         if limit_ms is not None
         else None
     )
@@ -134,4 +137,25 @@ def _because(diagnosis: events.Diagnosis | None) -> str:
 def _to_confirm(known: Iterable[Measurement], standing: Standing, recommended: int | None) -> tuple[int, ...]:
     confirmed = {one.batch_size for one in known if one.confirmed}
     wanted = dict.fromkeys((recommended, standing.peak, standing.knee))
-    return tuple(size for size in wanted if size is not None and size not in confirmed)
+    missing = tuple(size for size in wanted if size is not None and size not in confirmed)
+    if missing or len(confirmed) >= MOST_CONFIRMED:
+        return missing
+    challenger = _challenger(standing)
+    return () if challenger is None else (challenger,)
+
+
+def _challenger(standing: Standing) -> int | None:
+    """After a size has fallen in its confirmation: the one whose confirmation tells most; None when nothing is open.
+
+    What makes a fresh process slower (memory taken anew at every call) begins at some size, so the largest that holds is
+    looked for by halving, between the largest known to hold and the smallest known to fall.
+    """
+    if not standing.undecided:
+        return None
+    falls = min(standing.fallen)
+    held = standing.confirmed.sizes if standing.confirmed is not None else ()
+    holds = max((size for size in held if size < falls), default=0)
+    between = [size for size in standing.undecided if holds < size < falls]
+    if between:
+        return between[len(between) // 2]
+    return None if holds else standing.best_of(standing.undecided)

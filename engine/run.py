@@ -298,23 +298,28 @@ class Run:
         plan = self._plan
         if not plan.confirm or plan.fresh or self._session.cancelled:
             return
-        judgement = peak.judge(self._measurements(strategy), plan=plan, host=self._host, unit=self._unit)
-        if judgement.to_confirm:
-            # The fresh process needs the memory that this one holds for all sizes.
-            runner.release_all()
-        for size in judgement.to_confirm:
-            yield self._status("confirming", f"measuring {size} once more in a fresh process", size)
-            try:
-                failure = yield from self._confirmation(size)
-            except (WorkerLostError, LoadFailedError) as error:
-                yield self._not_confirmed(size, error.message, error.remedy)
-            else:
-                if failure is not None:
-                    yield self._not_confirmed(size, f"{failure.title}: {failure.message}")
-            measurement = next(m for m in strategy.measurements() if m.batch_size == size)
-            yield self._point(strategy, measurement)
-        if judgement.to_confirm:
+        tried: set[int] = set()
+        while waiting := [size for size in self._to_confirm(strategy) if size not in tried]:
+            if not tried:
+                # The fresh process needs the memory that this one holds for all sizes.
+                runner.release_all()
+            for size in waiting:
+                tried.add(size)
+                yield self._status("confirming", f"measuring {size} once more in a fresh process", size)
+                try:
+                    failure = yield from self._confirmation(size)
+                except (WorkerLostError, LoadFailedError) as error:
+                    yield self._not_confirmed(size, error.message, error.remedy)
+                else:
+                    if failure is not None:
+                        yield self._not_confirmed(size, f"{failure.title}: {failure.message}")
+                measurement = next(m for m in strategy.measurements() if m.batch_size == size)
+                yield self._point(strategy, measurement)
             yield from self._judged(strategy)
+
+    def _to_confirm(self, strategy: measure.Strategy) -> tuple[int, ...]:
+        measurements = self._measurements(strategy)
+        return peak.judge(measurements, plan=self._plan, host=self._host, unit=self._unit).to_confirm
 
     def _not_confirmed(self, size: int, why: str, remedy: str = "") -> events.AnyEvent:
         self._confirmed.pop(size, None)

@@ -44,6 +44,10 @@ class Standing:
     """Levels of the run; of sizes that were confirmed, those of the confirmation are in `confirmed`."""
     confirmed: Field | None = None
     unconfirmed: tuple[int, ...] = ()
+    fallen: tuple[int, ...] = ()
+    """Those of `unconfirmed` that are slower in a fresh process."""
+    undecided: tuple[int, ...] = ()
+    """Once one has fallen: the sizes that only the run's own figures put at the peak's confirmed throughput or above it."""
     figures: Mapping[int, Figure] = dataclasses.field(default_factory=dict)
     """Items per second of each deployable size, as its row shows it: the field's levels are for comparing only."""
 
@@ -59,6 +63,18 @@ class Standing:
         if both is not None and self.peak in both.sizes and batch_size in both.sizes:
             field = both
         return math.exp(field.difference(batch_size, self.peak))
+
+    def best_of(self, sizes: Iterable[int]) -> int:
+        """Of these sizes the one to prefer: the peak, else the highest of those whose figures count. Raises ValueError on none."""
+        among = list(sizes)
+        if self.peak in among or self.field is None:
+            return self.peak if self.peak in among else max(among)
+        counting = [size for size in among if size not in self.undecided] or among
+        return max(counting, key=self._level)
+
+    def _level(self, batch_size: int) -> float:
+        field = self.confirmed if batch_size in self.unconfirmed else self.field
+        return field.level(batch_size) if field is not None else 0.0
 
     def throughput(self, batch_size: int) -> Figure | None:
         """Items per second; of a size whose confirmation disagrees the confirmed figure. None for one that is not deployable."""
@@ -133,6 +149,7 @@ def _with_confirmations(known: Sequence[Measurement], field: Field, standing: St
         for one in known
         if one.batch_size in levels and (said := confirmed_of(one)) is not None and not said.agrees
     )
+    fallen = tuple(size for size in unconfirmed if confirmed.level(size) < field.level(size))
     peak, ties, knee = standing.peak, standing.ties, standing.knee
     best = confirmed.leader
     if peak in confirmed.sizes and best != peak and confirmed.lowest(best, peak, alpha) > 0.0:
@@ -142,6 +159,22 @@ def _with_confirmations(known: Sequence[Measurement], field: Field, standing: St
             else tuple(size for size in ties if size != best)
         )
         peak = best
+    undecided: tuple[int, ...] = ()
+    if fallen and peak in confirmed.sizes:
+        # What brought one size down in a fresh process may bring down every size that none has measured.
+        least = confirmed.level(peak) + TIE
+        undecided = tuple(
+            size for size in field.sizes if size not in confirmed.sizes and field.level(size) >= least
+        )
+        level = [
+            size
+            for size in confirmed.sizes
+            if size != peak
+            and (confirmed.highest(size, peak, alpha) >= 0.0 or confirmed.difference(size, peak) >= TIE)
+        ]
+        ties = tuple(sorted((*level, *undecided)))
+        if knee not in confirmed.sizes:
+            knee = peak
     if (
         knee is not None
         and knee in confirmed.sizes
@@ -155,9 +188,11 @@ def _with_confirmations(known: Sequence[Measurement], field: Field, standing: St
         ties=ties,
         knee=knee,
         kind=_kind(known, field, peak, ties),
-        certain=standing.certain and peak not in unconfirmed,
+        certain=standing.certain and peak not in unconfirmed and not undecided,
         confirmed=confirmed,
         unconfirmed=unconfirmed,
+        fallen=fallen,
+        undecided=undecided,
     )
 
 

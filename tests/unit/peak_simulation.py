@@ -141,7 +141,7 @@ def search_under_limit(curve: Curve, limit_ms: float, seed: int) -> LimitOutcome
     strategy = Search(seed=seed, limit_ms=limit_ms)
     drive(strategy, runner, runner.clock)
     known = strategy.measurements()
-    limit = judge_limit(known, stand(known).field, limit_ms=limit_ms, percentile=99)
+    limit = judge_limit(known, stand(known), limit_ms=limit_ms, percentile=99)
     says = {one.batch_size: one.verdict for one in limit.verdicts}
     keeps = {size: p99_ms(curve, size) < limit_ms for size in says}
     passes = [size for size, verdict in says.items() if verdict == "pass"]

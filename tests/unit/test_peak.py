@@ -225,6 +225,79 @@ def test_a_confirmation_that_disagrees_counts_and_is_said() -> None:
     assert "A fresh process gave another figure for 128; it counts." in verdict.advice
 
 
+FAULTY = {1: 0.6, 8: 1.4, 16: 2.6, 32: 5.25, 48: 7.4, 64: 9.7, 128: 22.0}
+"""Fastest at 64 among the other sizes."""
+
+
+def faulty(**fresh_ms: float) -> list[Measurement]:
+    return [
+        measured(size, ms, noise=0.001, confirmed_ms=fresh_ms.get(f"at_{size}"))
+        for size, ms in FAULTY.items()
+    ]
+
+
+def test_after_a_fall_the_largest_size_that_holds_is_looked_for_by_halving() -> None:
+    assert judge(faulty()).to_confirm == (48, 64)
+    assert judge(faulty(at_48=18.0, at_64=25.0)).to_confirm == (16,)
+    assert judge(faulty(at_48=18.0, at_64=25.0, at_16=2.6)).to_confirm == (32,)
+    assert judge(faulty(at_48=18.0, at_64=25.0, at_16=2.6, at_32=5.25)).to_confirm == ()
+
+
+def test_a_size_that_only_the_run_s_own_figures_praise_is_not_recommended_after_a_fall() -> None:
+    verdict = judge(faulty(at_48=18.0, at_64=25.0, at_16=2.6, at_32=13.0))
+    assert (verdict.peak, verdict.recommended) == (16, 16)
+    assert verdict.standing.fallen == (32, 48, 64)
+    assert verdict.standing.undecided == ()
+    assert verdict.ties == ()
+    assert "A fresh process gave another figure for 32, 48 and 64; they count." in verdict.advice
+
+
+def test_sizes_beside_a_fallen_one_are_open_until_they_are_confirmed() -> None:
+    verdict = judge(faulty(at_64=25.0, at_48=18.0, at_16=2.6))
+    assert verdict.peak == 16
+    assert verdict.standing.undecided == (32,)
+    assert verdict.ties == (32,)
+    assert not verdict.certain
+    assert verdict.advice == (
+        "Deploy 16: the fastest that a fresh process confirms, at 6,152 images/s. 48 and 64 are slower there, "
+        "so what 32 reached among the other sizes proves nothing."
+    )
+    alone = judge(faulty(at_64=25.0, at_48=19.0))
+    assert alone.advice.startswith(
+        "Cannot tell the peak: in a fresh process 48 and 64 are slower, so what 8, 16"
+    )
+    assert not alone.certain
+
+
+def test_a_limit_is_answered_by_a_size_whose_figure_counts() -> None:
+    known = faulty(at_64=25.0, at_48=18.0, at_16=2.6)
+    assert judge(known, limit_ms=6.0).recommended == 16
+    assert judge(known, limit_ms=2.0).recommended == 8
+
+
+def test_a_size_that_is_faster_alone_brings_no_other_into_doubt() -> None:
+    verdict = judge(faulty(at_48=7.4, at_64=7.0))
+    assert verdict.peak == 64
+    assert verdict.standing.unconfirmed == (64,)
+    assert (verdict.standing.fallen, verdict.standing.undecided) == ((), ())
+    assert verdict.to_confirm == ()
+
+
+def test_no_more_than_six_sizes_are_measured_once_more() -> None:
+    sizes = [measured(size, 0.1 * size, noise=0.001) for size in range(10, 400, 10)]
+    fresh = {}
+    while asked := judge(
+        [
+            measured(
+                one.batch_size, 0.1 * one.batch_size, noise=0.001, confirmed_ms=fresh.get(one.batch_size)
+            )
+            for one in sizes
+        ]
+    ).to_confirm:
+        fresh.update({size: 0.3 * size for size in asked})
+    assert 2 <= len(fresh) <= 7
+
+
 def test_items_are_named_by_the_unit() -> None:
     verdict = judge(cnn(), unit="items/s")
     assert verdict.cost is not None
