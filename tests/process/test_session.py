@@ -255,6 +255,16 @@ def test_recommended_sizes_are_confirmed_in_fresh_processes(session: Session, tm
     assert all(block.worker > 1 for block in record.measurements[32].confirmed)
 
 
+def test_after_a_size_falls_in_a_fresh_process_the_run_goes_on_to_one_that_holds(session: Session) -> None:
+    plan = scripted((4, 8, 16, 32, 64), alone_from="32")
+    record = record_of(session, Plan(**{**_fields(plan), "confirm": True}))
+    confirmed = {size: point.confirmed for size, point in record.points.items() if point.confirmed}
+    assert set(confirmed) == {16, 32, 64}
+    assert {size: said.agrees for size, said in confirmed.items()} == {16: True, 32: False, 64: False}
+    assert record.verdict is not None
+    assert (record.verdict.peak, record.verdict.recommended) == (16, 16)
+
+
 def test_a_model_that_cannot_be_loaded_fails_the_run_with_its_remedy(session: Session) -> None:
     record = record_of(session, scripted(load_error="no attribute 'net'"))
     assert record.points == {}

@@ -2,6 +2,7 @@
 
 Run as a program: `python torchless_worker.py`. Model arguments (all text):
   fixed_ms, per_item_ms   the cost curve (1.0 and 0.1)
+  alone_from              sizes from this on take three times as long in a process that made no other size ready
   oom_from                every size from this on is out of memory
   error_from              every size from this on raises the same shape error
   die_at, die_with        at this size the process kills itself with this signal number (9), or exits with `exit_with`
@@ -34,6 +35,7 @@ class Worker:
         self.plan = Plan()
         self.inbox: queue.Queue[wire.Command] = queue.Queue()
         self.first = False
+        self.sizes: set[int] = set()
         self.random = random.Random(7)
         self.out = os.dup(1)
         os.dup2(2, 1)
@@ -72,6 +74,7 @@ class Worker:
                     self.send(self.loaded())
                 case wire.Prepare(size):
                     self.log(f"prepare {size}")
+                    self.sizes.add(size)
                     reply = self.trouble(size) or self.prepared(size)
                     self.send(reply)
                     if isinstance(reply, wire.FailedReply) and reply.leaving:
@@ -128,7 +131,8 @@ class Worker:
 
     def call_ms(self, size: int) -> float:
         mean = self.number("fixed_ms", 1.0) + self.number("per_item_ms", 0.1) * size
-        return mean * self.random.uniform(0.99, 1.01)
+        alone = size >= self.number("alone_from", 1e18) and len(self.sizes) == 1
+        return (3.0 if alone else 1.0) * mean * self.random.uniform(0.99, 1.01)
 
     def prepared(self, size: int) -> wire.Reply:
         memory = self.number("memory_fixed_mb", 0.0) + self.number("memory_per_item_mb", 0.01) * size
