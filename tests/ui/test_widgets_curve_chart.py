@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import msgspec
 import pytest
 from textual.app import App, ComposeResult
 
 from tui.theming import load_themes, variable_defaults
-from tui.widgets.curve_chart import CurveChart
+from tui.widgets.curve_chart import CurveChart, render
 from tui.widgets.curves import CurvePoint, Curves
 
 THEMES = load_themes()
@@ -67,6 +71,48 @@ async def test_new_figures_a_new_size_and_a_new_palette_each_draw_once() -> None
         await pilot.pause()
         assert app.chart.builds == builds + 3
         assert len(app.chart.render().plain.split("\n")[0]) == 100
+
+
+async def test_a_figure_that_moves_by_less_than_a_dot_draws_nothing_anew() -> None:
+    app = ChartApp()
+    async with app.run_test(size=(78, 12)) as pilot:
+        app.chart.show(ONE)
+        await pilot.pause()
+        builds, shown = app.chart.builds, app.chart.render().plain
+        last = ONE.points[-1]
+        app.chart.show(Curves((ONE.points[0], msgspec.structs.replace(last, throughput=400.01, low=390.02))))
+        await pilot.pause()
+        assert (app.chart.builds, app.chart.render().plain) == (builds, shown)
+        app.chart.show(Curves((msgspec.structs.replace(ONE.points[0], throughput=200.0), last)))
+        await pilot.pause()
+        assert app.chart.builds == builds + 1
+        assert app.chart.render().plain != shown
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"unit": "rows/s"},
+        {"latency_label": "p99 ms"},
+        {"limit_ms": 8.0},
+        {"peak": 8},
+        {"knee": 1},
+        {"previous": ONE.points},
+        {"points": (ONE.points[0], msgspec.structs.replace(ONE.points[1], state="noisy"))},
+        {"points": (ONE.points[0], CurvePoint(8, state="oom"))},
+        {"points": (CurvePoint(1, state="oom"), CurvePoint(8, state="error")), "empty": "nothing"},
+    ],
+)
+async def test_whatever_changes_the_picture_draws_it_anew(changed: dict[str, Any]) -> None:
+    app = ChartApp()
+    curves = replace(ONE, **changed)
+    async with app.run_test(size=(78, 12)) as pilot:
+        app.chart.show(ONE)
+        await pilot.pause()
+        app.chart.show(curves)
+        await pilot.pause()
+        assert app.chart.render() == render(curves, 78, 12, THEMES.get("dark").palette)
+        assert app.chart.render() != render(ONE, 78, 12, THEMES.get("dark").palette)
 
 
 @pytest.mark.parametrize("size", [(1, 1), (19, 3), (20, 4), (80, 24), (200, 50)])

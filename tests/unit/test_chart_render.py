@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,8 +15,8 @@ from rich.text import Text
 
 from tui.terminal import Charset
 from tui.theming import load_themes
-from tui.widgets.chart_scale import Axis, batch_axis, compact, thin, value_axis
-from tui.widgets.curve_chart import render
+from tui.widgets.chart_scale import batch_axis, compact, thin, value_axis
+from tui.widgets.curve_chart import new_figure, render
 from tui.widgets.curves import CurvePoint, Curves
 
 THEMES = load_themes()
@@ -269,15 +270,81 @@ def test_two_thousand_sizes_keep_their_peak_and_a_readable_axis() -> None:
     assert all(len(label) <= 5 for label in labels)
 
 
-def test_thinning_keeps_the_highest_and_the_lowest_of_each_cell() -> None:
-    axis = Axis(0.0, 10.0)
-    dense = [(n / 100, float((n * 37) % 101)) for n in range(1001)]
-    kept = thin(dense, axis, 10, keep=[5.0])
-    assert len(kept) <= 21
-    assert max(kept, key=lambda p: p[1])[1] == max(p[1] for p in dense)
-    assert min(kept, key=lambda p: p[1])[1] == min(p[1] for p in dense)
-    assert any(x == 5.0 for x, _ in kept)
-    assert kept == sorted(kept)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 20)), max_size=80))
+def test_thinned_curves_set_the_same_dots_with_at_most_four_points_a_column(
+    dots: list[tuple[int, int]],
+) -> None:
+    dots.sort(key=lambda dot: dot[0])
+    kept = thin(dots)
+    assert len(kept) <= 4 * len({x for x, _ in dots})
+    assert kept[:1] == dots[:1]
+    assert kept[-1:] == dots[-1:]
+    assert _set_dots(kept) == _set_dots(dots)
+
+
+def _set_dots(dots: list[tuple[int, int]]) -> set[tuple[int, int]]:
+    """The dots of the straight lines between these, by plotext's own arithmetic."""
+    from plotext._utility import get_lines
+
+    xs, ys = get_lines([x for x, _ in dots], [y for _, y in dots], ["x"] * len(dots))[:2]
+    return set(zip(xs, ys, strict=True))
+
+
+class CountingFigure:
+    """Counts the points that a figure is given, and lets it draw them."""
+
+    def __init__(self, figure: Any) -> None:
+        self._figure = figure
+        self.points = 0
+
+    def plot(self, xs: list[float], ys: list[float], **how: Any) -> None:
+        self.points += len(xs)
+        self._figure.plot(xs, ys, **how)
+
+    def scatter(self, xs: list[float], ys: list[float], **how: Any) -> None:
+        self.points += len(xs)
+        self._figure.scatter(xs, ys, **how)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._figure, name)
+
+
+@pytest.mark.parametrize("count", [500, 2000, 20_000])
+def test_the_points_that_plotext_draws_are_bounded_by_the_width_whatever_the_run(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures: list[CountingFigure] = []
+
+    def counting(width: int, height: int) -> CountingFigure:
+        figures.append(CountingFigure(new_figure(width, height)))
+        return figures[-1]
+
+    monkeypatch.setattr("tui.widgets.curve_chart.new_figure", counting)
+    rough = tuple(point(n, 1000.0 + n * 7919 % 997, 1.0 + n * 7907 % 991) for n in range(1, count + 1))
+    drawn = lines(Curves(rough, rough, limit_ms=500.0), 80, 12)
+    assert len(drawn) == 12
+    two_curves_two_dots_a_column = 2 * 2 * 4 * 80
+    assert [figure.points <= two_curves_two_dots_a_column + 2 * 80 for figure in figures] == [True]
+
+
+def test_two_thousand_sizes_keep_peak_ends_and_every_failure() -> None:
+    many = [point(n, 1000.0 + n * 7919 % 97, 100.0) for n in range(1, 2001)]
+    many[0] = point(1, 3000.0, 100.0)
+    many[699] = point(700, 4000.0, 100.0)
+    many[1999] = point(2000, 2000.0, 100.0)
+    failed = (20, 150, 600, 1200, 1990)
+    for size in failed:
+        many[size - 1] = CurvePoint(size, state="oom")
+    rows = lines(Curves(tuple(many), peak=700), 100, 16)[1:-1]
+    assert "peak 700" in "\n".join(rows)
+    assert rows[-1].count("×") == len(failed)
+    blocks = set("▖▗▘▙▚▛▜▝▞▟▄▀█▌▐")
+    drawn = [(row, column) for row, text in enumerate(rows) for column, c in enumerate(text) if c in blocks]
+    top = 4000.0 * 1.08
+    for end, throughput in ((min, 3000.0), (max, 2000.0)):
+        column = end(column for _, column in drawn)
+        highest = min(row for row, its in drawn if its == column)
+        assert highest == math.floor((1 - throughput / top) * len(rows))
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby
+from operator import itemgetter
 
 _MOST_STEPS = 6
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -22,15 +24,21 @@ class Axis:
     ticks: tuple[float, ...] = ()
     labels: tuple[str, ...] = ()
 
-    def cell(self, value: float, cells: int, fine: int = 1) -> int:
-        """The cell, of `cells` along the axis, that a value falls in; the first and last for what lies outside.
-
-        `fine` is the number of dots that a cell has along the axis (4 rows of dots in a braille character): with it the
-        cell is the one in which plotext sets the dot.
-        """
-        dots = cells * fine
+    def dot(self, value: float, dots: int) -> int:
+        """The dot, of `dots` along the axis, in which plotext puts a value; the first and last for what lies outside."""
         place = math.floor(round(0.5 + (dots - 1) * (value - self.low) / (self.high - self.low), 8))
-        return min(max(place, 0), dots - 1) // fine
+        return min(max(place, 0), dots - 1)
+
+    def value(self, dot: int, dots: int) -> float:
+        """A value that falls on this dot."""
+        return self.low + (self.high - self.low) * dot / max(1, dots - 1)
+
+    def cell(self, value: float, cells: int, fine: int = 1) -> int:
+        """The cell, of `cells` along the axis, that a value falls in.
+
+        `fine` is the number of dots that a cell has along the axis (4 rows of dots in a braille character).
+        """
+        return self.dot(value, cells * fine) // fine
 
 
 def value_axis(highest: float, rows: int) -> Axis:
@@ -87,20 +95,17 @@ def compact(value: float, step: float) -> str:
     return plain(value, step)
 
 
-def thin(
-    points: Sequence[tuple[float, float]], axis: Axis, cells: int, keep: Iterable[float] = ()
-) -> list[tuple[float, float]]:
-    """At most the highest and the lowest of the points that share a cell, in order; those at `keep` stay."""
-    if len(points) <= cells:
-        return list(points)
-    kept: list[tuple[float, float]] = []
-    always = set(keep)
-    groups: dict[int, list[tuple[float, float]]] = {}
-    for point in points:
-        groups.setdefault(axis.cell(point[0], cells), []).append(point)
-    for group in groups.values():
-        ends = {min(group, key=_height), max(group, key=_height)}
-        kept += [point for point in group if point in ends or point[0] in always]
+def thin(dots: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Of each column of dots the first, the lowest, the highest and the last, in order: at most four a column.
+
+    The line through them sets the same dots as the line through all, which are ordered by column.
+    """
+    kept: list[tuple[int, int]] = []
+    for _, group in groupby(dots, key=itemgetter(0)):
+        column = list(group)
+        heights = [height for _, height in column]
+        places = {0, heights.index(min(heights)), heights.index(max(heights)), len(column) - 1}
+        kept += [column[place] for place in sorted(places) if kept[-1:] != [column[place]]]
     return kept
 
 
@@ -109,17 +114,14 @@ def between(
 ) -> list[tuple[float, float]]:
     """Points on the straight lines between `points`, one for every `every` cells: a dotted curve."""
     dots: list[tuple[float, float]] = []
+    xs = [x for x, _ in points]
     for cell in range(0, cells, every):
-        x = axis.low + (axis.high - axis.low) * cell / max(1, cells - 1)
-        for (x0, y0), (x1, y1) in pairwise(points):
-            if x0 <= x <= x1 and x1 > x0:
-                dots.append((x, y0 + (y1 - y0) * (x - x0) / (x1 - x0)))
-                break
+        x = axis.value(cell, cells)
+        after = max(bisect_left(xs, x), 1)
+        if after < len(xs) and xs[0] <= x:
+            (x0, y0), (x1, y1) = points[after - 1], points[after]
+            dots.append((x, y0 + (y1 - y0) * (x - x0) / (x1 - x0)))
     return dots
-
-
-def _height(point: tuple[float, float]) -> float:
-    return point[1]
 
 
 def round_step(least: float) -> float:

@@ -7,10 +7,9 @@ colours are used as labels only: each cell's colour number names a role, and the
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.style import Style
 from rich.text import Text
@@ -39,7 +38,6 @@ _ROLES = (
     "error",
     "skipped",
 )
-_CODE = re.compile(r"\x1b\[([0-9;]*)m")
 _FAILED: tuple[State, ...] = ("oom", "error", "skipped")
 
 
@@ -64,9 +62,12 @@ def render(curves: Curves, width: int, height: int, palette: Palette, charset: C
     if width < SMALLEST[0] or height < SMALLEST[1]:
         notice = f"the chart needs {SMALLEST[0]}x{SMALLEST[1]}"[:width]
         return Text(notice, style=palette.dim, no_wrap=True)
-    rows = _Picture(drawable(curves), width, height, charset).rows()
+    return _painted(_Picture(drawable(curves), width, height, charset), palette)
+
+
+def _painted(picture: _Picture, palette: Palette) -> Text:
     text = Text(no_wrap=True, end="")
-    for number, row in enumerate(rows):
+    for number, row in enumerate(picture.rows()):
         if number:
             text.append("\n")
         for run, role in runs(row):
@@ -74,8 +75,34 @@ def render(curves: Curves, width: int, height: int, palette: Palette, charset: C
     return text
 
 
+class _Stroke(NamedTuple):
+    """A curve as the dots that plotext is to set or, where they are joined, to draw lines between."""
+
+    dots: tuple[tuple[int, int], ...]
+    fine: tuple[int, int]
+    """Dots per cell, across and up."""
+    marker: str
+    role: str
+    joined: bool = True
+    right: bool = False
+    """Whether its values are those of the axis on the right."""
+
+
+class _Spot(NamedTuple):
+    """A character put over the curves."""
+
+    row: int
+    column: int
+    character: str
+    role: str
+
+
 class _Picture:
-    """One drawing: the axes chosen, the figure built, the labels put where they hide nothing."""
+    """One drawing: the axes chosen, the figure built, the labels put where they hide nothing.
+
+    What is drawn is known in dots and cells before plotext is asked, which takes most of the time: `key` tells whether
+    two pictures look the same.
+    """
 
     def __init__(self, curves: Curves, width: int, height: int, charset: Charset) -> None:
         self.curves = curves
@@ -99,16 +126,47 @@ class _Picture:
         sizes = sorted({p.batch_size for p in (*curves.points, *curves.previous)})
         first = [size for size in (curves.peak, curves.knee) if size in sizes]
         self.bottom = batch_axis(sizes, [s for s in first if s is not None], self.columns) if sizes else None
+        self.strokes: tuple[_Stroke, ...] = ()
+        self.spots: tuple[_Spot, ...] = ()
+        self.failures: tuple[tuple[int, int, State], ...] = ()
+        self.named: tuple[tuple[_Spot, int], ...] = ()
+        if self.bottom is not None and self.left is not None:
+            self.strokes = tuple(self._strokes(self.bottom, self.left))
+            self.spots = tuple(self._spots(self.bottom, self.left))
+            self.failures = tuple(self._failures(self.bottom))
+            self.named = tuple(self._named(self.bottom, self.left))
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for pictures that look the same."""
+        curves = self.curves
+        if self.bottom is None or self.left is None:
+            return (self.width, self.height, self.charset, curves.empty, self._first_failure())
+        return (
+            (self.width, self.height, self.charset),
+            (curves.unit, curves.latency_label, curves.limit_ms, self._has_previous()),
+            *(
+                (axis.labels, tuple(axis.cell(tick, cells) for tick in axis.ticks))
+                for axis, cells in (
+                    (self.bottom, self.columns),
+                    (self.left, self.canvas_rows),
+                    (self.right, self.canvas_rows),
+                )
+                if axis is not None
+            ),
+            self.strokes,
+            self.spots,
+            self.failures,
+            self.named,
+        )
 
     def rows(self) -> list[list[Cell]]:
         if self.bottom is None or self.left is None:
             return self._nothing()
         grid = self._draw(self.bottom, self.left)
-        self._mark_points(grid, self.bottom, self.left)
-        unplaced = [
-            *self._label_failures(grid, self.bottom),
-            *self._label_marks(grid, self.bottom, self.left),
-        ]
+        for row, column, character, role in self.spots:
+            grid[row][column] = (character, role)
+        unplaced = [*self._label_failures(grid), *self._label_named(grid)]
         if self.charset == "ascii":
             grid = [[(character.translate(_AS_ASCII), role) for character, role in row] for row in grid]
         write_on_blank(grid[-1], 0, "batch", "label", gap=1)
@@ -130,40 +188,51 @@ class _Picture:
         figure.yticks(list(left.ticks), list(left.labels), yside=1)
         # Something must be on an axis for plotext to draw it.
         figure.scatter([bottom.low], [left.low], marker=" ", color=_number("axis"), yside="left")
-        self._draw_previous(figure, bottom)
         if self.right is not None:
             figure.ylim(self.right.low, self.right.high, yside=2)
             figure.yticks(list(self.right.ticks), list(self.right.labels), yside=2)
-            self._draw_limit(figure, bottom, self.right)
-            self._draw_latency(figure, bottom)
-        self._draw_throughput(figure, bottom)
-        return [_cells(line, self.width) for line in figure.build().splitlines()[: self.height - 1]]
+        for stroke in self.strokes:
+            self._plot(figure, stroke, bottom, self.right if stroke.right and self.right else left)
+        return _cells(figure)
 
-    def _draw_limit(self, figure: Plot, bottom: Axis, right: Axis) -> None:
-        limit = self.curves.limit_ms
-        if limit is not None and limit <= right.high:
-            across = [(bottom.low, limit), (bottom.high, limit)]
-            dashes = between(across, bottom, self.columns, every=2)
-            self._plot(figure, dashes, self.marks.limit, "limit", joined=False, side="right")
+    def _strokes(self, bottom: Axis, left: Axis) -> Iterator[_Stroke]:
+        """The curves, those that cover others last."""
+        marks = self.marks
+        before = _curve((p.batch_size, p.throughput) for p in self.curves.previous)
+        if before:
+            before = between(before, bottom, self.columns, every=2) or before
+            yield self._stroke(before, bottom, left, (1, 1), marks.previous, "previous", joined=False)
+        if self.right is not None:
+            limit = self.curves.limit_ms
+            if limit is not None and limit <= self.right.high:
+                across = between([(bottom.low, limit), (bottom.high, limit)], bottom, self.columns, every=2)
+                yield self._stroke(
+                    across, bottom, self.right, (1, 1), marks.limit, "limit", joined=False, right=True
+                )
+            waits = _curve((p.batch_size, p.latency_ms) for p in self.curves.points)
+            yield self._stroke(
+                waits, bottom, self.right, marks.latency_dots, marks.latency, "latency", right=True
+            )
+        rates = _curve((p.batch_size, p.throughput) for p in self.known)
+        yield self._stroke(rates, bottom, left, marks.throughput_dots, marks.throughput, "throughput")
 
-    def _draw_previous(self, figure: Plot, bottom: Axis) -> None:
-        curve = _curve((p.batch_size, p.throughput) for p in self.curves.previous)
-        if curve:
-            dots = between(thin(curve, bottom, self.columns), bottom, self.columns, every=2) or curve
-            self._plot(figure, dots, self.marks.previous, "previous", joined=False)
+    def _stroke(
+        self,
+        curve: Sequence[tuple[float, float]],
+        bottom: Axis,
+        side: Axis,
+        fine: tuple[int, int],
+        marker: str,
+        role: str,
+        *,
+        joined: bool = True,
+        right: bool = False,
+    ) -> _Stroke:
+        across, up = self.columns * fine[0], self.canvas_rows * fine[1]
+        dots = thin([(bottom.dot(x, across), side.dot(y, up)) for x, y in curve])
+        return _Stroke(tuple(dots), fine, marker, role, joined, right)
 
-    def _draw_latency(self, figure: Plot, bottom: Axis) -> None:
-        curve = _curve((p.batch_size, p.latency_ms) for p in self.curves.points)
-        shown = thin(curve, bottom, self.columns)
-        self._plot(figure, shown, self.marks.latency, "latency", joined=True, side="right")
-
-    def _draw_throughput(self, figure: Plot, bottom: Axis) -> None:
-        keep = [math.log2(size) for size in (self.curves.peak, self.curves.knee) if size is not None]
-        curve = _curve((p.batch_size, p.throughput) for p in self.known)
-        shown = thin(curve, bottom, self.columns, keep)
-        self._plot(figure, shown, self.marks.throughput, "throughput", joined=True)
-
-    def _mark_points(self, grid: list[list[Cell]], bottom: Axis, left: Axis) -> None:
+    def _spots(self, bottom: Axis, left: Axis) -> Iterator[_Spot]:
         """Intervals and a mark at each point, unless they stand so close that they would hide the curves."""
         if len(self.curves.points) * 3 > self.columns:
             return
@@ -171,78 +240,88 @@ class _Picture:
         for point in self.curves.points:
             if self.right is not None and point.latency_ms is not None:
                 column = self.start + bottom.cell(math.log2(point.batch_size), self.columns, across)
-                grid[self._row(point.latency_ms, self.right, up)][column] = (
-                    self.marks.latency_point,
-                    "latency",
-                )
+                row = self._row(point.latency_ms, self.right, up)
+                yield _Spot(row, column, self.marks.latency_point, "latency")
         for point in self.known:
-            self._mark_throughput(grid, point, bottom, left)
+            yield from self._interval(point, bottom, left)
+            yield self._spot(point, bottom, left, "throughput")
 
-    def _mark_throughput(self, grid: list[list[Cell]], point: CurvePoint, bottom: Axis, left: Axis) -> None:
+    def _interval(self, point: CurvePoint, bottom: Axis, left: Axis) -> Iterator[_Spot]:
+        if point.low is None or point.high is None:
+            return
         across, up = self.marks.throughput_dots
         column = self.start + bottom.cell(math.log2(point.batch_size), self.columns, across)
-        if point.low is not None and point.high is not None:
-            top, floor = self._row(point.high, left, up), self._row(point.low, left, up)
-            for row in range(top, floor + 1) if floor > top else ():
-                ended = row == top and point.high <= left.high
-                character = self.marks.top if ended else self.marks.bottom if row == floor else self.marks.bar
-                grid[row][column] = (character, "throughput")
-        row = self._row(point.throughput or 0.0, left, up)
-        grid[row][column] = (self._mark_of(point.state), "throughput")
+        top, floor = self._row(point.high, left, up), self._row(point.low, left, up)
+        for row in range(top, floor + 1) if floor > top else ():
+            ended = row == top and point.high <= left.high
+            character = self.marks.top if ended else self.marks.bottom if row == floor else self.marks.bar
+            yield _Spot(row, column, character, "throughput")
 
-    def _mark_of(self, state: State) -> str:
-        return self.marks.settled if state == "stable" else self.marks.unsettled
+    def _spot(self, point: CurvePoint, bottom: Axis, left: Axis, role: str) -> _Spot:
+        across, up = self.marks.throughput_dots
+        column = self.start + bottom.cell(math.log2(point.batch_size), self.columns, across)
+        character = self.marks.settled if point.state == "stable" else self.marks.unsettled
+        return _Spot(self._row(point.throughput or 0.0, left, up), column, character, role)
+
+    def _failures(self, bottom: Axis) -> Iterator[tuple[int, int, State]]:
+        """Column, size and state of every size without figures."""
+        for point in self.curves.points:
+            if point.state in _FAILED and point.throughput is None:
+                column = self.start + bottom.cell(math.log2(point.batch_size), self.columns)
+                yield column, point.batch_size, point.state
+
+    def _named(self, bottom: Axis, left: Axis) -> Iterator[tuple[_Spot, int]]:
+        """The peak and the knee, with their sizes."""
+        wanted = {"knee": self.curves.knee, "peak": self.curves.peak}
+        if self.curves.peak == self.curves.knee:
+            del wanted["knee"]
+        by_size = {point.batch_size: point for point in self.known}
+        for word in sorted(wanted, reverse=True):
+            size = wanted[word]
+            if size is not None and size in by_size:
+                yield self._spot(by_size[size], bottom, left, word), size
 
     def _row(self, value: float, axis: Axis, dots: int) -> int:
         """The row of the grid, from the top, in which a value lies."""
         return self.canvas_rows - 1 - axis.cell(value, self.canvas_rows, dots)
 
-    def _plot(
-        self,
-        figure: Plot,
-        curve: Sequence[tuple[float, float]],
-        marker: str,
-        role: str,
-        *,
-        joined: bool,
-        side: str = "left",
-    ) -> None:
-        if curve:
-            xs, ys = [x for x, _ in curve], [y for _, y in curve]
-            draw = figure.plot if joined else figure.scatter
-            draw(xs, ys, marker=marker, color=_number(role), yside=side)
+    def _has_previous(self) -> bool:
+        return any(p.throughput is not None for p in self.curves.previous)
 
-    def _label_failures(self, grid: list[list[Cell]], bottom: Axis) -> list[tuple[str, str]]:
+    def _first_failure(self) -> str | None:
+        return next((p.state for p in self.curves.points if p.state in _FAILED), None)
+
+    def _plot(self, figure: Plot, stroke: _Stroke, bottom: Axis, side: Axis) -> None:
+        across, up = self.columns * stroke.fine[0], self.canvas_rows * stroke.fine[1]
+        draw = figure.plot if stroke.joined else figure.scatter
+        if stroke.dots:
+            draw(
+                [bottom.value(x, across) for x, _ in stroke.dots],
+                [side.value(y, up) for _, y in stroke.dots],
+                marker=stroke.marker,
+                color=_number(stroke.role),
+                yside="right" if stroke.right else "left",
+            )
+
+    def _label_failures(self, grid: list[list[Cell]]) -> list[tuple[str, str]]:
         """A cross over the tick of each size without figures, and the word once per kind; returns what found no room."""
         unplaced: list[tuple[str, str]] = []
         told: set[str] = set()
         floor = self.canvas_rows - 1
-        for point in self.curves.points:
-            if point.state not in _FAILED or point.throughput is not None:
-                continue
-            column = self.start + bottom.cell(math.log2(point.batch_size), self.columns)
+        for column, size, state in self.failures:
             if grid[floor][column][0] == " ":
-                grid[floor][column] = (self.marks.failed, point.state)
-            if point.state not in told:
-                told.add(point.state)
-                if not self._label_near(grid, column, floor, point.state, point.state):
-                    unplaced.append((f"{point.state} {point.batch_size}", point.state))
+                grid[floor][column] = (self.marks.failed, state)
+            if state not in told:
+                told.add(state)
+                if not self._label_near(grid, column, floor, state, state):
+                    unplaced.append((f"{state} {size}", state))
         return unplaced
 
-    def _label_marks(self, grid: list[list[Cell]], bottom: Axis, left: Axis) -> list[tuple[str, str]]:
-        by_size = {point.batch_size: point for point in self.known}
-        wanted = [("peak", self.curves.peak), ("knee", self.curves.knee)]
-        if self.curves.peak == self.curves.knee:
-            wanted = [("peak", self.curves.peak)]
+    def _label_named(self, grid: list[list[Cell]]) -> list[tuple[str, str]]:
+        """The marks of peak and knee and their words; returns those that found no room."""
         unplaced: list[tuple[str, str]] = []
-        for word, size in wanted:
-            point = by_size.get(size) if size is not None else None
-            if size is None or point is None:
-                continue
-            across, up = self.marks.throughput_dots
-            column = self.start + bottom.cell(math.log2(size), self.columns, across)
-            row = self._row(point.throughput or 0.0, left, up)
-            grid[row][column] = (self._mark_of(point.state), word)
+        for (row, column, character, word), size in self.named:
+            grid[row][column] = (character, word)
             if not self._label_near(grid, column, row, f"{word} {size}", word):
                 unplaced.append((f"{word} {size}", word))
         return unplaced
@@ -274,7 +353,7 @@ class _Picture:
                 return row
             put(row, end, right)
         middle = [[(label, role)] for label, role in unplaced]
-        if any(p.throughput is not None for p in self.curves.previous):
+        if self._has_previous():
             middle.append([(marks.previous_sample, "previous"), (" previous run", "label")])
         if self.curves.limit_ms is not None:
             middle.append([(marks.limit_sample, "limit"), (f" limit {self.curves.limit_ms:g} ms", "label")])
@@ -289,13 +368,12 @@ class _Picture:
     def _nothing(self) -> list[list[Cell]]:
         rows: list[list[Cell]] = [[(" ", "label")] * self.width for _ in range(self.height)]
         text = narrow(self.curves.empty, self.width)
-        failed = next((p.state for p in self.curves.points if p.state in _FAILED), None)
-        put(rows[self.height // 2], (self.width - len(text)) // 2, [(text, failed or "label")])
+        put(rows[self.height // 2], (self.width - len(text)) // 2, [(text, self._first_failure() or "label")])
         return rows
 
 
 class CurveChart(Widget):
-    """Shows curves; draws anew only when they, the size, the palette or the characters changed."""
+    """Shows curves; draws anew only what looks different: a figure that moves by less than a dot draws nothing."""
 
     DEFAULT_CSS = """
     CurveChart { height: 1fr; min-height: 4; }
@@ -313,8 +391,9 @@ class CurveChart(Widget):
         self._curves = Curves()
         self._palette = palette
         self._charset: Charset = charset
-        self._drawn: tuple[Curves, int, int, Palette, Charset] | None = None
-        self._picture = Text()
+        self._planned: _Picture | None = None
+        self._drawn: tuple[object, ...] | None = None
+        self._text = Text()
         self.builds = 0
         """Pictures drawn so far."""
 
@@ -327,10 +406,12 @@ class CurveChart(Widget):
         return self._curves
 
     def show(self, curves: Curves) -> None:
-        """Show these from now on. Nothing happens when they are equal to those shown."""
+        """Show these from now on. Nothing happens when they look as those shown."""
         if curves != self._curves:
             self._curves = curves
-            self.refresh()
+            self._planned = None
+            if self._look() != self._drawn:
+                self.refresh()
 
     def paint_with(self, palette: Palette) -> None:
         """Use another palette: the theme changed."""
@@ -339,31 +420,52 @@ class CurveChart(Widget):
             self.refresh()
 
     def render(self) -> Text:
-        width, height = self.content_size
-        wanted = (self._curves, width, height, self._palette, self._charset)
-        if wanted != self._drawn:
-            self._picture = render(*wanted)
-            self._drawn = wanted
+        look = self._look()
+        if look != self._drawn:
+            planned = self._planned
+            self._text = (
+                _painted(planned, self._palette)
+                if planned
+                else render(self._curves, *self.content_size, self._palette)
+            )
+            self._drawn = look
             self.builds += 1
-        return self._picture
+        return self._text
+
+    def _look(self) -> tuple[object, ...]:
+        """Equal for contents that look the same. Plans the picture, unless the chart has not got the room for one."""
+        width, height = self.content_size
+        if width < SMALLEST[0] or height < SMALLEST[1]:
+            self._planned = None
+            return width, height, self._palette
+        if self._planned is None or (self._planned.width, self._planned.height) != (width, height):
+            self._planned = _Picture(drawable(self._curves), width, height, self._charset)
+        return self._planned.key, self._palette
 
 
 def _number(role: str) -> int:
     return _ROLES.index(role) + 1
 
 
-def _cells(line: str, width: int) -> list[Cell]:
-    """A line of plotext's output as cells; where it set no colour it drew an axis or a tick's label."""
-    cells: list[Cell] = []
-    role = ""
-    parts = _CODE.split(line)
-    for index, part in enumerate(parts):
-        if index % 2:
-            number = part.rpartition("38;5;")[2] if "38;5;" in part else ""
-            role = _ROLES[int(number) - 1] if number.isdigit() else ""
-        else:
-            cells += [(character, role or ("axis" if character in "┤├│┼" else "label")) for character in part]
-    return (cells + [(" ", "label")] * width)[:width]
+def _cells(figure: Any) -> list[list[Cell]]:
+    """The figure's lines as cells; where it set no colour it drew an axis or a tick's label.
+
+    They are read from its matrix: `build()` makes one text with codes of it, which takes as long as the drawing.
+    """
+    monitor = figure.monitor
+    monitor.set_size(figure._size)  # noqa: SLF001 - as build() does
+    monitor.build_plot()
+    matrix = monitor.matrix
+    return [
+        [
+            (
+                character,
+                _ROLES[number - 1] if isinstance(number, int) else "axis" if character in "┤├│┼" else "label",
+            )
+            for character, number in zip(characters, numbers, strict=True)
+        ]
+        for characters, numbers in zip(reversed(matrix.marker), reversed(matrix.fullground), strict=True)
+    ]
 
 
 def _style(palette: Palette, role: str) -> Style:

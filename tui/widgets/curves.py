@@ -6,13 +6,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from engine.results import State
 from tui.terminal import Charset
 
 
-@dataclass(frozen=True, slots=True)
-class CurvePoint:
-    """One batch size on the chart. What is None or not finite is not drawn."""
+class CurvePoint(msgspec.Struct, frozen=True, gc=False):
+    """One batch size on the chart. What is None or not finite is not drawn.
+
+    A struct: thousands are made and compared at each look at a long run.
+    """
 
     batch_size: int
     throughput: float | None = None
@@ -117,12 +121,13 @@ def drawable(curves: Curves) -> Curves:
 
     def cleaned(points: Sequence[CurvePoint]) -> tuple[CurvePoint, ...]:
         by_size = {
-            point.batch_size: replace(
-                point,
-                throughput=sound(point.throughput),
-                low=sound(max(point.low, 0.0) if point.low is not None else None),
-                high=sound(point.high),
-                latency_ms=sound(point.latency_ms),
+            point.batch_size: CurvePoint(
+                point.batch_size,
+                sound(point.throughput),
+                sound(max(point.low, 0.0) if point.low is not None else None),
+                sound(point.high),
+                sound(point.latency_ms),
+                point.state,
             )
             for point in points
             if point.batch_size > 0
