@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
@@ -111,6 +112,11 @@ class RunView:
     ended: bool = True
     began_at: float = 0.0
     _ended_at: float = 0.0
+    _points: tuple[events.Point, ...] | None = None
+    """All rows while nothing changed them: they are asked for many times between two changes."""
+    _waiting: dict[int, events.Point] = field(default_factory=dict)
+    _waiting_for: tuple[tuple[int, ...], str, State] | None = None
+    """Rows without figures, and what they were made for: not made again with every point."""
 
     def begin(self, plan: Plan, serial: int, now: float) -> Change:
         """A new run takes this one's place; this one stays as `previous` when it measured anything."""
@@ -120,6 +126,7 @@ class RunView:
         self.saved_to = self.save_error = self.error = None
         self.pause_asked = self.cancel_asked = self.ended = False
         self.began_at = self._ended_at = now
+        self._points = None
         return Change(
             frozenset(plan.batch_sizes), model=True, verdict=True, race=True, phase=True, restarted=True
         )
@@ -136,6 +143,7 @@ class RunView:
                 return Change(phase=True)
             case Ended(_, error):
                 self.ended, self.error, self._ended_at = True, error, now
+                self._points = None
                 return Change(phase=True, verdict=True)
 
     def _happened(self, event: events.AnyEvent) -> Change:
@@ -143,8 +151,10 @@ class RunView:
             return NOTHING
         match event:
             case events.RunStarted() | events.ModelReady():
+                self._points = None
                 return Change(model=True, phase=True)
             case events.Point():
+                self._points = None
                 return Change(rows=frozenset({event.batch_size}))
             case events.Warning():
                 return Change(warnings=True)
@@ -211,18 +221,23 @@ class RunView:
 
     def points(self) -> tuple[events.Point, ...]:
         """A row for every size: as measured, or without figures when it is in the plan and nothing came. Ascending."""
+        if self._points is None:
+            self._points = self._all_points()
+        return self._points
+
+    def _all_points(self) -> tuple[events.Point, ...]:
         known = self.record.points
         run = self.record.id or ""
         state: State = "measuring"
         if self.serial and self.ended:
             state = "skipped" if self.phase == "failed" else "cancelled"
         listed = self.plan.batch_sizes if self.plan.kind == "sweep" else ()
-        waiting = {
-            size: events.Point(run=run, t=0.0, batch_size=size, state=state)
-            for size in listed
-            if size not in known
-        }
-        return tuple(row for _, row in sorted({**waiting, **known}.items()))
+        if self._waiting_for != (listed, run, state):
+            self._waiting_for = (listed, run, state)
+            self._waiting = {
+                size: events.Point(run=run, t=0.0, batch_size=size, state=state) for size in listed
+            }
+        return tuple(row for _, row in sorted({**self._waiting, **known}.items(), key=itemgetter(0)))
 
     def status(self, now: float) -> str:
         """The state in words with its clock, e.g. "measuring 32 · 0:04"; the word comes first, always."""

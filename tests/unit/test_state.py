@@ -53,6 +53,30 @@ def test_a_measured_row_replaces_the_waiting_one_and_only_it_is_drawn() -> None:
     assert [row.state for row in view.points()] == ["measuring", "stable", "measuring"]
 
 
+def test_rows_are_made_again_only_when_one_changed() -> None:
+    view = begun()
+    waiting = view.points()
+    assert view.points() is waiting
+    fold(view, scripted.started(PLAN, "a"), scripted.ready("a"), scripted.point("a", 8))
+    measured = view.points()
+    assert [row.run for row in measured] == ["a", "a", "a"]
+    fold(view, scripted.block("a", 8), scripted.status("a", "measuring", "", 32), scripted.verdict("a"))
+    assert view.points() is measured
+    fold(view, scripted.point("a", 32))
+    assert [row.state for row in view.points()] == ["measuring", "stable", "stable"]
+    assert view.points()[:2] == measured[:2]
+    assert view.points()[0] is measured[0]
+    view.ask_cancel()
+    fold(view, scripted.finished("a", "cancelled"))
+    view.take(Ended(1), 105.0)
+    assert [row.state for row in view.points()] == ["cancelled", "stable", "stable"]
+    view.begin(msgspec.structs.replace(PLAN, batch_sizes=(2, 4)), 2, now=200.0)
+    assert [(row.batch_size, row.state, row.run) for row in view.points()] == [
+        (2, "measuring", ""),
+        (4, "measuring", ""),
+    ]
+
+
 def test_a_search_shows_the_sizes_it_tried_and_none_of_the_list() -> None:
     view = begun(msgspec.structs.replace(PLAN, kind="peak"))
     fold(view, scripted.started(view.plan, "a"), scripted.point("a", 64))
