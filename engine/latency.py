@@ -85,6 +85,25 @@ def limit_says(calls: int, over: int, percentile: float) -> tuple[LimitSays, int
     return verdict, _more_calls(calls, over, share)
 
 
+def percentile_at_least(times: Floats, q: float) -> float | None:
+    """What the percentile surely (95 %, binomial) reaches, in the times' unit; None when so few calls tell nothing.
+
+    The largest time that `limit_verdict` would call exceeded, were it the limit: for any limit that these calls fail it is
+    above that limit, which their plain percentile need not be.
+    """
+    share = 1.0 - q / 100.0
+    count = len(times)
+    exceeded = next(
+        (
+            over
+            for over in range(1, count + 1)
+            if binomial_tail_at_least(over, count, share) <= 1.0 - CONFIDENCE
+        ),
+        None,
+    )
+    return None if exceeded is None else float(np.sort(times)[count - exceeded])
+
+
 def _judged(calls: int, over: int, share: float) -> LimitSays:
     if binomial_tail_at_most(over, calls, share) <= 1.0 - CONFIDENCE:
         return "pass"

@@ -34,11 +34,16 @@ def judge_limit(
 
 def verdict_of(measurement: Measurement, *, limit_ms: float, percentile: int) -> events.LimitVerdict:
     """One size against the limit. Where calls are timed in groups, the groups' means are what is judged."""
-    if measurement.confirmed:
-        confirmed = _verdict(measurement.batch_size, measurement.confirmed, limit_ms, percentile)
-        if confirmed.verdict != "unknown":
-            return confirmed
-    return _verdict(measurement.batch_size, measurement.blocks, limit_ms, percentile)
+    return _verdict(
+        measurement.batch_size, _judged_by(measurement, limit_ms, percentile), limit_ms, percentile
+    )
+
+
+def _judged_by(measurement: Measurement, limit_ms: float, percentile: int) -> Sequence[Block]:
+    """The calls of the confirming process where they suffice for a verdict, else those of the run."""
+    fresh = measurement.confirmed
+    decided = fresh and _verdict(measurement.batch_size, fresh, limit_ms, percentile).verdict != "unknown"
+    return fresh if decided else measurement.blocks
 
 
 def _verdict(
@@ -69,11 +74,9 @@ def _text(
     if not verdicts:
         return f"Nothing was measured against the limit of {limit}."
     if best is None and not unknown:
-        nearest, time = min(
-            ((one.batch_size, _latency(one, percentile)) for one in known), key=lambda pair: pair[1]
-        )
+        time, nearest, or_more = min(_latency(one, limit_ms, percentile) for one in known)
         sizes = f"none of {len(verdicts)} sizes stays" if len(verdicts) > 1 else "the one size does not stay"
-        return f"{sizes} under {limit}; nearest: batch size {nearest} at {_ms(time)} ms"
+        return f"{sizes} under {limit}; nearest: batch size {nearest} with a p{percentile} of {_ms(time)} ms{or_more}"
     parts = []
     if best is None:
         parts.append(f"no size surely stays under {limit} yet")
@@ -100,10 +103,17 @@ def _needs(verdict: events.LimitVerdict) -> str:
     return f"{verdict.batch_size} needs {verdict.more_calls:,} more calls to say"
 
 
-def _latency(measurement: Measurement, percentile: int) -> float:
-    """The percentile where there are calls enough for it, else the median: the nearest of failing sizes is all it decides."""
-    times = stats.call_times(measurement.blocks)
-    return stats.percentile(times, percentile if len(times) >= stats.calls_needed(percentile) else 50)
+def _latency(measurement: Measurement, limit_ms: float, percentile: int) -> tuple[float, int, str]:
+    """The percentile, ms, its size, and "" or " or more": with too few calls for a figure only what it surely reaches is known."""
+    times = stats.call_times(_judged_by(measurement, limit_ms, percentile))
+    if len(times) >= stats.calls_needed(percentile):
+        return stats.percentile(times, percentile), measurement.batch_size, ""
+    surely = stats.percentile_at_least(times, percentile)
+    return (
+        surely if surely is not None else float(times.max(initial=0.0)),
+        measurement.batch_size,
+        " or more",
+    )
 
 
 def _ms(value: float) -> str:

@@ -32,6 +32,7 @@ from engine.latency import (
     limit_says,
     limit_verdict,
     percentile,
+    percentile_at_least,
 )
 from engine.results import Block
 
@@ -58,6 +59,7 @@ __all__ = [
     "outliers",
     "paired_ratio",
     "percentile",
+    "percentile_at_least",
     "ratio_interval",
     "settled",
     "t_quantile",

@@ -178,7 +178,20 @@ def test_no_size_under_the_limit_names_the_nearest() -> None:
     verdict = judge(known, limit_ms=1.0)
     assert verdict.recommended is None
     assert verdict.limit is not None
-    assert verdict.limit.text == "none of 5 sizes stays under 1 ms; nearest: batch size 1 at 10.1 ms"
+    assert (
+        verdict.limit.text == "none of 5 sizes stays under 1 ms; nearest: batch size 1 with a p99 of 10.1 ms"
+    )
+
+
+def test_what_is_said_of_the_nearest_size_does_not_contradict_that_it_fails() -> None:
+    # 40 calls at 0.8 ms, 8 more at 8 ms: far too few for a p99, but it is surely over 2 ms.
+    verdict = judge([measured(1, 0.8, blocks=8, calls=6, slow_calls=1, noise=0.0001)], limit_ms=2.0)
+    assert verdict.limit is not None
+    assert [one.verdict for one in verdict.limit.verdicts] == ["fail"]
+    assert (
+        verdict.limit.text
+        == "the one size does not stay under 2 ms; nearest: batch size 1 with a p99 of 8 ms or more"
+    )
 
 
 def test_forty_calls_are_not_a_p99_and_the_verdict_says_how_many_more() -> None:

@@ -182,6 +182,20 @@ class TestLimit:
         then = math.ceil(rate) if rate <= total * share else math.floor(rate)
         assert stats.limit_says(total, then, percentile)[0] != "unknown"
 
+    @pytest.mark.parametrize("seed", range(20))
+    def test_what_a_percentile_surely_reaches_is_above_every_limit_that_it_fails(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        times = rng.lognormal(0.0, 0.5, size=int(rng.integers(3, 60)))
+        for percentile in (50, 90, 99):
+            surely = stats.percentile_at_least(times, percentile)
+            assert surely in times
+            assert stats.limit_verdict(times, surely, percentile)[0] != "fail"
+            assert stats.limit_verdict(times, surely * (1 - 1e-9), percentile)[0] == "fail"
+
+    def test_too_few_calls_tell_nothing_of_what_a_percentile_reaches(self) -> None:
+        assert stats.percentile_at_least(np.array([1.0, 2.0, 3.0]), 50) is None
+        assert stats.percentile_at_least(np.array([]), 99) is None
+
     def test_a_rate_that_is_the_limit_itself_is_never_decided(self) -> None:
         assert stats.limit_says(400, 4, 99) == ("unknown", None)
 
