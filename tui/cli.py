@@ -33,8 +33,8 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _EXIT_CODES = """\b
 Exit codes:
   0 done             3 no size meets the limit      130 interrupted (what was
-  1 internal error   4 nothing could be measured        measured is kept)
-  2 bad usage or input
+  1 internal error   4 nothing could be measured,       measured is kept)
+  2 bad usage or input   or nothing plausible
 """
 
 

@@ -156,6 +156,8 @@ def exit_code(record: RunRecord) -> int:
         return EXIT_NOTHING_MEASURED
     if finished is None or failed(finished):
         return EXIT_INTERNAL
+    if record.race is None and record.verdict is not None and record.verdict.peak is None:
+        return EXIT_NOTHING_MEASURED  # figures, but at no size of what the model is there for
     limit = record.verdict.limit if record.verdict else None
     return EXIT_LIMIT_MISSED if limit is not None and limit.best is None else EXIT_DONE
 

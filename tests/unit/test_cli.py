@@ -351,6 +351,8 @@ MISSED = runs.verdict(
         (ends(runs.stable(1, 10.0), verdict=runs.verdict(1)), 0),
         (ends(runs.stable(1, 10.0), verdict=MISSED), 3),
         (ends(runs.failed(1, "error", "shapes"), verdict=runs.verdict(None)), 4),
+        # Figures, but of no size that could be deployed: every output was NaN.
+        (ends(runs.stable(1, 10.0), verdict=runs.verdict(None)), 4),
         (ends(reason="failed", error=ErrorText("the model cannot be loaded", "no"), usage=True), 2),
         (ends(reason="worker-lost", error=ErrorText("the measuring process ended", "killed")), 4),
         (ends(runs.stable(1, 10.0), reason="worker-lost", error=ErrorText("ended", "killed")), 1),
