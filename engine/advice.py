@@ -66,10 +66,10 @@ def _deploy(standing: Standing, peak: int, recommended: int, unit: str) -> str:
 
 def _uncertain(standing: Standing, peak: int) -> str:
     together = sorted((peak, *standing.ties))
+    if standing.field is not None and max(standing.field.counts) < MIN_BLOCKS:
+        return f"Cannot tell the peak yet: too few blocks of each size. {peak} leads; measure longer to know."
     if len(together) == 1:
         return f"Cannot tell the peak yet: {peak} leads, but on too few blocks."
-    if standing.field is not None and max(standing.field.counts) < MIN_BLOCKS:
-        return f"Cannot tell the peak yet: too few blocks of each size. {peak} leads; a longer --budget tells more."
     alike = f"{span(together, standing)} tie within the noise"
     if standing.knee is not None and standing.knee != peak:
         return (

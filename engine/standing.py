@@ -118,7 +118,8 @@ def _of_run(known: Sequence[Measurement], field: Field, peak: int) -> Standing:
         ties=ties,
         knee=knee_of(field, peak),
         kind=_kind(known, field, peak, ties),
-        certain=bool(field.noise.size)
+        certain=max(field.counts) >= MIN_BLOCKS
+        and bool(field.noise.size)
         and all(field.highest(size, peak, error / len(ties)) <= -TIE for size in ties),
         field=field,
     )

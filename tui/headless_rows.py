@@ -78,9 +78,11 @@ def line(cells: Sequence[str], of: Sequence[Column]) -> str:
 
 
 def mark_of(size: int, verdict: Verdict | None) -> str:
-    """ "peak", "knee", "both" or "tie" in words, so that no mark is a colour only."""
+    """ "peak", "knee", "p+k" (both), "tie", or "lead" while the peak is not certain: a word, so that no mark is a colour only."""
     if verdict is None:
         return ""
+    if size == verdict.peak and not verdict.certain:
+        return "lead"
     if size == verdict.peak:
         return "peak" if size != verdict.knee else "p+k"
     if size == verdict.knee:

@@ -359,9 +359,22 @@ def test_rows_are_marked_by_the_verdict() -> None:
     points = [events.Point(run="r", t=0.0, batch_size=size, state="stable") for size in (1, 8, 32)]
     limit = events.Limit(ms=20, percentile=99, best=8)
     verdict = events.Verdict(
-        run="r", t=1.0, peak=32, ties=(), knee=8, kind="interior", limit=limit, cost=None
+        run="r", t=1.0, peak=32, ties=(), knee=8, kind="interior", limit=limit, cost=None, certain=True
     )
     assert [each.marks for each in result_rows(points, verdict)] == [(), ("knee", "limit"), ("peak",)]
+
+
+@pytest.mark.parametrize(("knee", "marks"), [(8, [("knee",), ("lead",)]), (32, [(), ("lead",)])])
+def test_what_leads_is_not_called_the_peak_before_that_is_certain(
+    knee: int, marks: list[tuple[str, ...]]
+) -> None:
+    points = [events.Point(run="r", t=0.0, batch_size=size, state="stable") for size in (8, 32)]
+    verdict = events.Verdict(
+        run="r", t=1.0, peak=32, ties=(), knee=knee, kind="interior", limit=None, cost=None, certain=False
+    )
+    rows = result_rows(points, verdict)
+    assert [each.marks for each in rows] == marks
+    assert cells(rows[1], PALETTE, "unicode")[0].plain.strip() == "lead 32"
     assert all(not each.marks for each in result_rows(points, None))
 
 

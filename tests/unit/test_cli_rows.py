@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+import msgspec
 import pytest
 
 from engine.plan import Plan
@@ -70,3 +71,10 @@ def test_every_help_text_can_be_printed_in_ascii() -> None:
     for command in (cli, *cli.commands.values()):
         with click.Context(command, info_name="batchpeak") as context:
             assert command.get_help(context).isascii(), command.name
+
+
+def test_what_leads_is_not_called_the_peak_before_that_is_certain() -> None:
+    said = runs.verdict(32, knee=8, ties=(16,))
+    assert [rows.mark_of(size, said) for size in (1, 8, 16, 32)] == ["", "knee", "tie", "peak"]
+    unsure = msgspec.structs.replace(said, certain=False)
+    assert [rows.mark_of(size, unsure) for size in (1, 8, 16, 32)] == ["", "knee", "tie", "lead"]

@@ -357,3 +357,9 @@ def test_a_confirmation_of_few_blocks_does_not_move_the_peak() -> None:
 def test_a_size_beside_one_that_does_not_count_is_not_called_the_only_one_measured() -> None:
     verdict = judge([measured(8, 4.0), measured(32, 6.0, processed=1)])
     assert "figures that count" in verdict.advice
+
+
+def test_too_few_blocks_recommend_nothing_however_far_the_sizes_are_apart() -> None:
+    verdict = judge([measured(size, ms, blocks=3) for size, ms in CNN.items()])
+    assert not verdict.certain
+    assert verdict.advice.startswith("Cannot tell the peak yet")

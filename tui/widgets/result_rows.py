@@ -17,10 +17,10 @@ from tui import formats
 from tui.terminal import Charset, safe_text
 from tui.theming import Palette
 
-Mark = Literal["peak", "knee", "limit"]
-"""What a row is marked as: the peak, the knee, and the best size that keeps the latency limit."""
+Mark = Literal["peak", "lead", "knee", "limit"]
+"""What a row is marked as: the peak (what leads, as long as that is not certain), the knee, and the best size under the limit."""
 
-_BRIEF: dict[Mark, str] = {"peak": "pk", "knee": "kn", "limit": "lim"}
+_BRIEF: dict[Mark, str] = {"peak": "pk", "lead": "ld", "knee": "kn", "limit": "lim"}
 
 Key = Literal["batch", "throughput", "interval", "p50", "p99", "per_item", "memory", "state"]
 
@@ -81,8 +81,9 @@ def result_rows(points: Iterable[events.Point], verdict: events.Verdict | None) 
     marked: dict[int, list[Mark]] = {}
     if verdict is not None:
         found: tuple[tuple[Mark, int | None], ...] = (
-            ("peak", verdict.peak),
-            ("knee", verdict.knee),
+            ("peak" if verdict.certain else "lead", verdict.peak),
+            # A knee that is the peak only for want of a smaller one says nothing while the peak is open.
+            ("knee", verdict.knee if verdict.certain or verdict.knee != verdict.peak else None),
             ("limit", verdict.limit.best if verdict.limit else None),
         )
         for mark, size in found:
@@ -150,8 +151,8 @@ def cells(row: ResultRow, palette: Palette, charset: Charset) -> tuple[Text, ...
 
 
 def palette_of_marks(marks: Sequence[Mark], palette: Palette) -> Style | None:
-    """The style of the first mark; None without any."""
-    if not marks:
+    """The style of the first mark; None without any. What merely leads is marked by its word."""
+    if not marks or marks[0] == "lead":
         return None
     style: Style = getattr(palette, marks[0])
     return style
