@@ -125,3 +125,14 @@ def when(started_at: str) -> str:
 def to_ascii(text: str) -> str:
     """The text for a terminal or file that takes ASCII only; what has no likeness becomes "?"."""
     return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+
+
+def as_sentence(text: str) -> str:
+    """The text with a capital letter and a full stop."""
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "!", "?")) or not text else text + "."
+
+
+def sentences(*parts: str) -> str:
+    """What there is of the parts, each as a sentence, in a row."""
+    return " ".join(as_sentence(part) for part in parts if part)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from engine.events import Point, Warned
 from engine.record import RunRecord
 from tui import formats
+from tui.formats import sentences
 
 _SKIPPED = "skipped: "
 _MOST_SIZES = 6
@@ -80,12 +81,6 @@ def confirmed_lines(record: RunRecord, unit: str) -> list[str]:
     return [f"{head}: {'; '.join(of)}." for head, of in heads if of]
 
 
-def as_sentence(text: str) -> str:
-    """The text with a capital letter and a full stop."""
-    text = text[:1].upper() + text[1:]
-    return text if text.endswith((".", "!", "?")) or not text else text + "."
-
-
 def listed(sizes: Sequence[int]) -> str:
     """Sizes in a row; of many their number and their ends."""
     if len(sizes) > _MOST_SIZES:
@@ -132,4 +127,4 @@ def _doubt(kind: str, of: Sequence[tuple[int, Warned]], told: Collection[str]) -
     else:
         head = f"{size:,} (less so {listed(others)})" if weight else f"{size:,} (also {listed(others)})"
     remedy = "" if kind == "outliers" and "other-load" in told else worst.remedy
-    return f"{head}: {' '.join(filter(None, (as_sentence(worst.text), remedy)))}"
+    return f"{head}: {sentences(worst.text, remedy)}"

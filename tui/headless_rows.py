@@ -9,7 +9,8 @@ from engine.events import ModelReady, Point, RunStarted, Verdict
 from engine.plan import Plan
 from engine.record import RunRecord
 from tui import formats
-from tui.headless_notes import as_sentence, remark
+from tui.formats import as_sentence
+from tui.headless_notes import remark
 
 DEFAULT_UNIT = "images/s"
 

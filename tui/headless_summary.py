@@ -8,7 +8,8 @@ from engine import events
 from engine.events import Diagnosis, Lane, Limit, RaceFinished, RunFinished, Suggestion, Verdict
 from engine.record import RunRecord
 from tui import formats
-from tui.headless_notes import as_sentence, confirmed_lines, note_lines
+from tui.formats import as_sentence, sentences
+from tui.headless_notes import confirmed_lines, note_lines
 from tui.headless_rows import item_of, unit_of
 
 
@@ -46,7 +47,7 @@ def verdict_lines(verdict: Verdict, record: RunRecord) -> list[str]:
 
 def warning_lines(warnings: Iterable[events.Warning]) -> list[str]:
     """Each warning with its remedy, said once."""
-    said = ("Warning: " + " ".join(filter(None, (as_sentence(one.text), one.remedy))) for one in warnings)
+    said = ("Warning: " + sentences(one.text, one.remedy) for one in warnings)
     return list(dict.fromkeys(said))
 
 
@@ -150,5 +151,5 @@ def _limit(limit: Limit) -> str:
 
 
 def _diagnosis(found: Diagnosis) -> list[str]:
-    said = " ".join(filter(None, (as_sentence(found.text), found.remedy)))
+    said = sentences(found.text, found.remedy)
     return [said, f"Try: {found.command}"] if found.command else [said]

@@ -7,6 +7,7 @@ from engine.events import Confirmed, ErrorText, Point, Warned
 from engine.plan import Plan
 from engine.record import RunRecord
 from tests.unit import cli_runs as runs
+from tui import formats
 from tui.headless_notes import confirmed_lines, failure_lines, note_lines, remark
 from tui.headless_outputs import Printer
 
@@ -114,3 +115,11 @@ def test_prose_on_a_terminal_is_broken_between_words_and_paths_stay_whole() -> N
     pipe = runs.Screen()
     Printer(pipe, "unicode").prose("word " * 40)
     assert pipe.text.count("\n") == 1
+
+
+def test_a_text_and_its_remedy_are_two_sentences() -> None:
+    assert formats.sentences("other programs kept 2 cores busy", "Stop them") == (
+        "Other programs kept 2 cores busy. Stop them."
+    )
+    assert formats.sentences("Is it?", "") == "Is it?"
+    assert formats.sentences("", "") == ""

@@ -72,9 +72,9 @@ def detail_of(
         spread.append_text(histogram(times, width=max(16, width), palette=palette, charset=charset))
     for warned in point.warnings:
         spread.append("\n\n" if spread else "")
-        spread.append(safe_text(warned.text, charset, 400), palette.noisy)
+        spread.append(safe_text(formats.sentences(warned.text), charset, 400), palette.noisy)
         if warned.remedy:
-            spread.append(f" {safe_text(warned.remedy, charset, 400)}")
+            spread.append(f" {safe_text(formats.sentences(warned.remedy), charset, 400)}")
     return Detail(figures, spread)
 
 

@@ -16,6 +16,7 @@ from textual.widgets import Static
 from engine.events import Diagnosis, Verdict
 from engine.plan import Plan
 from engine.record import RunRecord
+from tui.formats import sentences
 from tui.screens.dialog import Dialog
 from tui.terminal import safe_text
 
@@ -45,14 +46,14 @@ def explanation(record: RunRecord) -> list[tuple[str, str]]:
             parts.append(("What to deploy", verdict.advice))
         if verdict.diagnosis is not None:
             told = verdict.diagnosis
-            parts.append(("Why the curve bends", f"{told.text} {told.remedy}".strip()))
+            parts.append(("Why the curve bends", sentences(told.text, told.remedy)))
             if told.command:
                 parts.append(("The command that tries it", told.command))
         if verdict.cost is not None and verdict.cost.text:
-            parts.append(("What a call costs", verdict.cost.text))
+            parts.append(("What a call costs", sentences(verdict.cost.text)))
         if verdict.limit is not None and verdict.limit.text:
-            parts.append(("The limit", verdict.limit.text))
-    parts += [("A doubt", f"{warning.text} {warning.remedy}".strip()) for warning in record.warnings]
+            parts.append(("The limit", sentences(verdict.limit.text)))
+    parts += [("A doubt", sentences(warning.text, warning.remedy)) for warning in record.warnings]
     return parts or [("", "There are not enough measurements to say.")]
 
 
@@ -72,11 +73,11 @@ class Why(Dialog[Plan]):
         self._parts = explanation(record)
 
     def body(self) -> Iterable[Widget]:
-        for heading, sentences in self._parts:
+        for heading, told in self._parts:
             text = Text()
             if heading:
                 text.append(f"{heading}\n", "bold")
-            text.append(safe_text(sentences, limit=2000, lines=True))
+            text.append(safe_text(told, limit=2000, lines=True))
             yield Static(text, classes="paragraph")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
