@@ -8,13 +8,26 @@ from typing import Any
 import msgspec
 import pytest
 from textual.app import App, ComposeResult
+from textual.strip import Strip
 
-from tui.theming import load_themes, variable_defaults
+from tui.theming import Palette, load_themes, variable_defaults
 from tui.widgets.curve_chart import CurveChart, render
 from tui.widgets.curves import CurvePoint, Curves
 
 THEMES = load_themes()
 ONE = Curves((CurvePoint(1, 100.0, 90.0, 110.0, 5.0), CurvePoint(8, 400.0, 390.0, 410.0, 9.0)))
+
+
+class CountingChart(CurveChart):
+    """Notes the lines that are painted."""
+
+    def __init__(self, palette: Palette) -> None:
+        super().__init__(palette)
+        self.painted: list[int] = []
+
+    def render_line(self, y: int) -> Strip:
+        self.painted.append(y)
+        return super().render_line(y)
 
 
 class ChartApp(App[None]):
@@ -23,7 +36,7 @@ class ChartApp(App[None]):
         for each in THEMES.by_name.values():
             self.register_theme(each.textual)
         self.theme = theme
-        self.chart = CurveChart(THEMES.get(theme).palette)
+        self.chart = CountingChart(THEMES.get(theme).palette)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variable_defaults()
@@ -87,6 +100,39 @@ async def test_a_figure_that_moves_by_less_than_a_dot_draws_nothing_anew() -> No
         await pilot.pause()
         assert app.chart.builds == builds + 1
         assert app.chart.render().plain != shown
+
+
+async def test_only_lines_that_changed_are_painted() -> None:
+    app = ChartApp()
+    async with app.run_test(size=(78, 12)) as pilot:
+        app.chart.show(ONE)
+        await pilot.pause()
+        before = app.chart.render().plain.split("\n")
+        app.chart.painted.clear()
+        lower = msgspec.structs.replace(ONE.points[0], throughput=140.0)
+        app.chart.show(Curves((lower, ONE.points[1])))
+        await pilot.pause()
+        after = app.chart.render().plain.split("\n")
+        assert 0 < len(app.chart.painted) < 12
+        assert {y for y in range(12) if before[y] != after[y]} == set(app.chart.painted)
+        shown = [strip.text for strip in app.screen._compositor.render_strips()]
+        assert [line.rstrip() for line in shown] == [line.rstrip() for line in after]
+
+
+async def test_a_chart_that_is_hidden_draws_when_it_is_seen_again() -> None:
+    app = ChartApp()
+    async with app.run_test(size=(78, 12)) as pilot:
+        app.chart.show(ONE)
+        await pilot.pause()
+        builds = app.chart.builds
+        app.chart.display = False
+        await pilot.pause()
+        app.chart.show(Curves(ONE.points, unit="rows/s"))
+        await pilot.pause()
+        assert app.chart.builds == builds
+        app.chart.display = True
+        await pilot.pause()
+        assert "rows/s" in "".join(strip.text for strip in app.screen._compositor.render_strips())
 
 
 @pytest.mark.parametrize(

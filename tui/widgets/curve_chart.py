@@ -11,8 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
+from textual.geometry import Region
+from textual.strip import Strip
 from textual.widget import Widget
 
 from engine.results import State
@@ -55,23 +58,33 @@ def new_figure(width: int, height: int) -> Plot:
     return figure
 
 
+Line = tuple[tuple[str, Style], ...]
+"""A line of the chart: texts with their styles."""
+
+
 def render(curves: Curves, width: int, height: int, palette: Palette, charset: Charset = "unicode") -> Text:
     """The chart as `height` lines of `width` columns; a line of text where it does not fit."""
-    if width <= 0 or height <= 0:
-        return Text()
     if width < SMALLEST[0] or height < SMALLEST[1]:
-        notice = f"the chart needs {SMALLEST[0]}x{SMALLEST[1]}"[:width]
-        return Text(notice, style=palette.dim, no_wrap=True)
-    return _painted(_Picture(drawable(curves), width, height, charset), palette)
+        return _joined(_notice(width, height, palette))
+    return _joined(_painted(_Picture(drawable(curves), width, height, charset), palette))
 
 
-def _painted(picture: _Picture, palette: Palette) -> Text:
+def _notice(width: int, height: int, palette: Palette) -> list[Line]:
+    if width <= 0 or height <= 0:
+        return []
+    return [((f"the chart needs {SMALLEST[0]}x{SMALLEST[1]}"[:width], palette.dim),)]
+
+
+def _painted(picture: _Picture, palette: Palette) -> list[Line]:
+    return [tuple((run, _style(palette, role)) for run, role in runs(row)) for row in picture.rows()]
+
+
+def _joined(lines: Sequence[Line]) -> Text:
     text = Text(no_wrap=True, end="")
-    for number, row in enumerate(picture.rows()):
-        if number:
-            text.append("\n")
-        for run, role in runs(row):
-            text.append(run, _style(palette, role))
+    for number, line in enumerate(lines):
+        text.append("\n" if number else "")
+        for run, style in line:
+            text.append(run, style)
     return text
 
 
@@ -373,7 +386,14 @@ class _Picture:
 
 
 class CurveChart(Widget):
-    """Shows curves; draws anew only what looks different: a figure that moves by less than a dot draws nothing."""
+    """Shows curves; draws anew only what looks different: a figure that moves by less than a dot draws nothing.
+
+    It is drawn by lines, of which only those that changed are painted and sent to the terminal.
+    """
+
+    ALLOW_SELECT = (
+        False  # lines that a widget draws itself cannot show a selection; the table's cannot either
+    )
 
     DEFAULT_CSS = """
     CurveChart { height: 1fr; min-height: 4; }
@@ -393,7 +413,7 @@ class CurveChart(Widget):
         self._charset: Charset = charset
         self._planned: _Picture | None = None
         self._drawn: tuple[object, ...] | None = None
-        self._text = Text()
+        self._lines: list[Line] = []
         self.builds = 0
         """Pictures drawn so far."""
 
@@ -410,8 +430,15 @@ class CurveChart(Widget):
         if curves != self._curves:
             self._curves = curves
             self._planned = None
-            if self._look() != self._drawn:
+            before = self._lines
+            if not self.display:
                 self.refresh()
+            elif self._draw():
+                if len(before) != len(self._lines):
+                    self.refresh()
+                for y, (old, new) in enumerate(zip(before, self._lines, strict=False)):
+                    if old != new:
+                        self.refresh(Region(0, y, self.content_size.width, 1))
 
     def paint_with(self, palette: Palette) -> None:
         """Use another palette: the theme changed."""
@@ -420,17 +447,31 @@ class CurveChart(Widget):
             self.refresh()
 
     def render(self) -> Text:
+        self._draw()
+        return _joined(self._lines)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._draw()
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        base = self.visual_style.rich_style
+        line = self._lines[y] if y < len(self._lines) else ()
+        strip = Strip([Segment(text, base + style) for text, style in line])
+        return strip.adjust_cell_length(self.content_size.width, base)
+
+    def _draw(self) -> bool:
+        """Draw unless it is drawn already; whether that was to be done."""
         look = self._look()
-        if look != self._drawn:
-            planned = self._planned
-            self._text = (
-                _painted(planned, self._palette)
-                if planned
-                else render(self._curves, *self.content_size, self._palette)
-            )
-            self._drawn = look
-            self.builds += 1
-        return self._text
+        if look == self._drawn:
+            return False
+        planned = self._planned
+        self._lines = (
+            _painted(planned, self._palette) if planned else _notice(*self.content_size, self._palette)
+        )
+        self._drawn = look
+        self.builds += 1
+        return True
 
     def _look(self) -> tuple[object, ...]:
         """Equal for contents that look the same. Plans the picture, unless the chart has not got the room for one."""

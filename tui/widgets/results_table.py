@@ -172,7 +172,7 @@ class ResultsTable(DataTable[_Blank], inherit_bindings=False):
         index = y - self.header_height + self.scroll_offset.y
         if y < self.header_height or index >= len(self._order):
             return super().render_line(y)
-        base = self.rich_style
+        base = self.visual_style.rich_style
         cursor, over = Style.null(), Style.null()
         if index == self.cursor_row and self.show_cursor:
             cursor = self.get_component_rich_style("datatable--cursor")
