@@ -187,7 +187,17 @@ class BatchpeakApp(App[int], inherit_bindings=False):
                 self.warn(error.message, error.title)
 
     def action_help(self) -> None:
-        self.push_screen(Help(self.screen.active_bindings.values()))
+        self.push_screen(Help(self.screen.active_bindings.values(), self._asleep()))
+
+    def _asleep(self) -> list[Binding]:
+        """The keys of this screen that can do nothing at the moment, as the person's key map has them."""
+        awake = {active.binding.id for active in self.screen.active_bindings.values() if active.enabled}
+        named: dict[str, Binding] = {}
+        for node in (self.screen, self):
+            for _, binding in node._bindings:  # noqa: SLF001 - with the key map applied; nothing public has those
+                if binding.id and binding.tooltip:
+                    named.setdefault(binding.id, binding)
+        return [binding for name, binding in named.items() if name not in awake]
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):

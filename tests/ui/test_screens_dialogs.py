@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
+from engine.errors import BatchpeakError
 from engine.events import Suggestion
 from engine.plan import Plan
 from tests.ui import scripted_session as scripted
@@ -175,6 +176,45 @@ async def test_the_help_lists_the_screens_keys_and_the_words() -> None:
         await driver.press("question_mark")
         for text in ("Change the batch sizes and run", "Cancel the run", "knee", "95 %"):
             assert text in driver.screen
+
+
+async def test_the_help_lists_what_is_not_possible_at_the_moment_apart() -> None:
+    async with driving(scripted.whole_sweep, size=(120, 80)) as driver:
+        await driver.phase("finished")
+        await driver.press("question_mark")
+        await driver.shows("Not possible at the moment")
+        now, _, later = driver.screen.partition("Not possible at the moment")
+        assert "Pause between two blocks" in later
+        assert "Pause between two blocks" not in now
+        assert "Change the batch sizes and run" in now
+        assert "Change the batch sizes and run" not in later
+
+
+async def test_eighty_columns_hold_the_keys_of_a_finished_sweep() -> None:
+    async with driving(scripted.whole_sweep, size=(80, 24)) as driver:
+        await driver.phase("finished")
+        last = driver.screen.splitlines()[-1]
+        for key in (
+            "r run",
+            "e edit",
+            "p peak",
+            "l limit",
+            "R race",
+            "s save",
+            "t theme",
+            "? help",
+            "q quit",
+        ):
+            assert key in last
+
+
+async def test_a_limit_is_not_offered_before_anything_was_measured() -> None:
+    error = BatchpeakError("no such file", title="the model cannot be loaded")
+    async with driving(scripted.failing(error)) as driver:
+        await driver.phase("failed")
+        await driver.press("escape")
+        await driver.shows("r run")
+        assert "l limit" not in driver.screen
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from engine import events
@@ -10,7 +11,7 @@ from engine.plan import Plan
 from tests.ui import scripted_session as scripted
 from tests.ui.driving import Driver, driving
 from tests.ui.scripted_session import Gate, Step
-from tui.screens.race import race_advice
+from tui.screens.race import race_advice, result_text
 from tui.screens.race_edit import race_title
 from tui.screens.replay import Replay
 
@@ -156,3 +157,13 @@ def test_no_winner_is_named_when_the_interval_holds_one() -> None:
         outputs_agree=True,
     )
     assert race_advice(race, "image").startswith("The measurements cannot tell which lane is faster.")
+    assert "speed-up about 1.0" in result_text(race, "image").plain
+
+
+def test_a_speed_up_without_an_interval_is_no_result_yet() -> None:
+    race = msgspec.structs.replace(scripted.race_finished("a"), speedup_low=None, speedup_high=None, rounds=2)
+    shown = result_text(race, "image")
+    assert f"speed-up about {race.speedup:.1f}" in shown.plain
+    assert not [span for span in shown.spans if "about" in shown.plain[span.start : span.end] and span.style]
+    sure = result_text(scripted.race_finished("a"), "image")
+    assert "about" not in sure.plain

@@ -41,9 +41,15 @@ class Help(Dialog[None]):
         Binding("pageup", "scroll(-10)", "page up", id="help.page-up", show=False, tooltip="Page up"),
     ]
 
-    def __init__(self, bindings: Iterable[ActiveBinding]) -> None:
+    def __init__(self, bindings: Iterable[ActiveBinding], asleep: Iterable[Binding] = ()) -> None:
         super().__init__()
-        listed = [active.binding for active in bindings if active.binding.id and active.binding.tooltip]
+        self._asleep = list(asleep)
+        sleeping = {binding.id for binding in self._asleep}
+        listed = [
+            active.binding
+            for active in bindings
+            if active.binding.id and active.binding.tooltip and active.binding.id not in sleeping
+        ]
         # What is on the last line of the screen comes first, moving in the table last.
         self._listed = sorted(
             listed, key=lambda binding: (not binding.show, (binding.id or "").startswith("table."))
@@ -56,6 +62,11 @@ class Help(Dialog[None]):
                 self.app.get_key_display(binding)
             )
         yield Static(_columns([(", ".join(shown), told) for shown, told in keys.values()]), id="help-keys")
+        if self._asleep:
+            rows = [(self.app.get_key_display(binding), binding.tooltip) for binding in self._asleep]
+            text = Text("Not possible at the moment:\n")
+            text.append_text(_columns(rows))
+            yield Static(text, id="help-asleep")
         yield Static(_columns(WORDS), id="help-words")
 
     def action_scroll(self, lines: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.style import Style
@@ -9,7 +10,7 @@ from rich.text import Text
 from textual.screen import Screen
 from textual.widget import Widget
 
-_GAP = "  "
+_GAP, _NARROW_GAP = "  ", " "
 _ALWAYS = frozenset({"help", "quit", "cancel", "pause"})
 """Words of the keys that stay when there is no room for all."""
 
@@ -54,11 +55,12 @@ class KeyLine(Widget):
     def render(self) -> Text:
         """As many keys as fit; those of `_ALWAYS` are among them."""
         key_style = self.get_visual_style("key-line--key").rich_style
-        entries = list(self._keys)
-        while (
-            entries
-            and sum(len(shown) + len(word) + 1 + len(_GAP) for _, shown, word in entries) > self.size.width
-        ):
+        entries, gap = list(self._keys), _GAP
+        while entries and self._width(entries, gap) > self.size.width:
+            # Closer together before any is left out.
+            if gap == _GAP and self._width(entries, _NARROW_GAP) <= self.size.width:
+                gap = _NARROW_GAP
+                break
             droppable = [entry for entry in entries if entry[2] not in _ALWAYS]
             if not droppable:
                 break
@@ -69,8 +71,12 @@ class KeyLine(Widget):
             text.append(shown, key_style)
             text.append(f" {word}")
             text.stylize(Style(meta={"@click": f"app.simulate_key('{key}')"}), start)
-            text.append(_GAP)
+            text.append(gap)
         return text
+
+    @staticmethod
+    def _width(entries: Sequence[tuple[str, str, str]], gap: str) -> int:
+        return sum(len(shown) + len(word) + 1 + len(gap) for _, shown, word in entries) - len(gap)
 
 
 def _place(names: list[str | None], name: str) -> int:

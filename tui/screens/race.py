@@ -216,7 +216,8 @@ def result_text(race: events.RaceFinished, item: str) -> Text:
         )
         text.append(line + "\n", "bold" if number == 0 else "")
     text.append("\nspeed-up ")
-    text.append(formats.speedup(race.speedup, race.speedup_low, race.speedup_high), "bold")
+    figure = formats.speedup(race.speedup, race.speedup_low, race.speedup_high)
+    text.append(*((figure, "bold") if _tells(race) else (f"about {figure}", "")))
     interval = formats.span(race.speedup_low, race.speedup_high)
     text.append(
         f"  ({interval}, 95 % interval, {race.rounds} rounds)"
@@ -230,11 +231,17 @@ def result_text(race: events.RaceFinished, item: str) -> Text:
     return text
 
 
+def _tells(race: events.RaceFinished) -> bool:
+    """Whether one lane is surely the faster: there is an interval, and 1 is not in it."""
+    low, high = race.speedup_low, race.speedup_high
+    return low is not None and high is not None and not low <= 1.0 <= high
+
+
 def race_advice(race: events.RaceFinished, item: str) -> str:
     """What the result means, in a sentence; no winner where the interval holds 1."""
     single, batch = race.lanes
     low, high = race.speedup_low, race.speedup_high
-    if low is None or high is None or low <= 1.0 <= high:
+    if not _tells(race):
         told = "The measurements cannot tell which lane is faster."
     elif race.speedup > 1.0:
         told = f"{batch.name} is {formats.speedup(race.speedup, low, high)} as fast as {single.name}."

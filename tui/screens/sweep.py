@@ -135,7 +135,7 @@ class SweepScreen(RunScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         view = self.view
         if action == "limit":
-            return not view.busy
+            return not view.busy and bool(view.record.points)
         if action == "why":
             return view.record.verdict is not None or bool(view.record.warnings)
         if action == "take_away":
