@@ -385,3 +385,12 @@ def test_batch_labels_never_touch(sizes: list[int], columns: int) -> None:
         (axis.cell(tick, columns), len(label)) for tick, label in zip(axis.ticks, axis.labels, strict=True)
     ]
     assert all(b - a >= 1 for (a, _), (b, _) in pairwise(places))
+
+
+def test_what_leads_is_not_called_the_peak_before_that_is_certain() -> None:
+    sure, open_ = (
+        "\n".join(lines(Curves(POINTS, peak=128, knee=128, certain=certain))) for certain in (True, False)
+    )
+    assert "peak 128" in sure
+    assert "lead 128" in open_
+    assert "peak" not in open_

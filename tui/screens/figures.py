@@ -33,6 +33,7 @@ def curves_of(view: RunView) -> Curves:
         points=curve_points(view.points()),
         previous=curve_points(point for _, point in sorted(previous.items())),
         peak=verdict.peak if verdict is not None else None,
+        certain=verdict is not None and verdict.certain,
         knee=verdict.knee if verdict is not None else None,
         limit_ms=view.plan.limit_ms,
         unit=view.unit,

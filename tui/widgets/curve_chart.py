@@ -335,8 +335,9 @@ class _Picture:
         unplaced: list[tuple[str, str]] = []
         for (row, column, character, word), size in self.named:
             grid[row][column] = (character, word)
-            if not self._label_near(grid, column, row, f"{word} {size}", word):
-                unplaced.append((f"{word} {size}", word))
+            label = f"lead {size}" if word == "peak" and not self.curves.certain else f"{word} {size}"
+            if not self._label_near(grid, column, row, label, word):
+                unplaced.append((label, word))
         return unplaced
 
     def _label_near(self, grid: list[list[Cell]], column: int, row: int, label: str, role: str) -> bool:

@@ -34,6 +34,8 @@ class Curves:
     previous: tuple[CurvePoint, ...] = ()
     """The run before, drawn dim behind: its throughput."""
     peak: int | None = None
+    certain: bool = True
+    """Whether the peak is one; else its size merely leads."""
     knee: int | None = None
     limit_ms: float | None = None
     unit: str = "images/s"
