@@ -7,6 +7,7 @@ import random
 import msgspec
 import pytest
 from textual.app import App, ComposeResult
+from textual.pilot import Pilot
 from textual.strip import Strip
 
 from engine import events
@@ -50,6 +51,15 @@ class TableApp(App[None]):
             for y in range(self.table.size.height)
         ]
         return [text.rstrip() for text in texts if text.strip()]
+
+
+async def grown(pilot: Pilot[None], table: ResultsTable, rows: int) -> None:
+    """Wait until the table has all its lines: thousands come bit by bit."""
+    for _ in range(100):
+        if table.row_count == rows:
+            return
+        await pilot.pause()
+    raise AssertionError(f"{table.row_count} lines and not {rows}")
 
 
 def row(size: int, rate: float | None = 1000.0, state: str = "stable", **more: object) -> ResultRow:
@@ -275,7 +285,7 @@ async def test_two_thousand_rows_cost_a_move_or_a_change_no_more_than_the_screen
     async with app.run_test(size=(80, 24)) as pilot:
         app.table.show(row(size, None, "measuring") for size in range(1, 2001))
         app.table.focus()
-        await pilot.pause()
+        await grown(pilot, app.table, 2000)
         assert app.table.cells_written <= 24 * len(COLUMNS)
         written = app.table.cells_written
         app.table.show(many)
@@ -303,6 +313,8 @@ async def test_fewer_rows_take_the_place_of_thousands() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         app.table.show(row(size) for size in range(1, 2001))
         app.table.focus()
+        assert 24 < app.table.row_count < 2000
+        await grown(pilot, app.table, 2000)
         await pilot.press("end")
         app.table.show(row(size) for size in (1990, 2000))
         await pilot.pause()

@@ -31,6 +31,8 @@ class _Blank:
         yield Segment("")
 
 
+_AT_ONCE = 400
+"""Lines added without a pause: 20 to 30 ms."""
 _BLANKS = (_Blank(),) * len(COLUMNS)
 
 
@@ -224,13 +226,20 @@ class ResultsTable(DataTable[_Blank], inherit_bindings=False):
         self._texts = {size: texts for size, texts in self._texts.items() if size in self._rows}
         if len(self._order) < self.row_count:
             self.clear()  # to remove a row costs 2 ms when there are thousands
-        for _ in range(len(self._order) - self.row_count):
-            self.add_row(*_BLANKS, height=1)
         if self._order:
             row = self._order.index(kept) if kept in self._rows else min(number, len(self._order) - 1)
+            self._grow(row + 1)
             if row != self.cursor_row:
                 self.move_cursor(row=row)
         self.refresh()
+
+    def _grow(self, least: int = 0) -> None:
+        """Add the lines that are missing: these at once, those of thousands of rows bit by bit between two frames."""
+        missing = len(self._order) - self.row_count
+        for _ in range(min(missing, max(_AT_ONCE, least - self.row_count))):
+            self.add_row(*_BLANKS, height=1)
+        if len(self._order) > self.row_count:
+            self.call_after_refresh(self._grow)
 
     def _heads(self) -> tuple[Text, ...]:
         return heads(self._unit, self._charset, self._sort_key, descending=self._descending)
