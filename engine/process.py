@@ -6,6 +6,7 @@ import contextlib
 import os
 import selectors
 import signal
+import site
 import subprocess
 import sys
 import time
@@ -270,8 +271,12 @@ class WorkerProcess:
             os.killpg(self._process.pid, number)
 
 
-def _import_path() -> dict[str, str]:
-    """PYTHONPATH under which the child finds this very `engine`, installed or not."""
-    home = str(Path(__file__).resolve().parent.parent)
+def _import_path(home: Path = Path(__file__).resolve().parents[1]) -> dict[str, str]:
+    """PYTHONPATH under which the child finds this very `engine`; nothing when it is installed where any Python looks.
+
+    There it would do harm: PYTHONPATH comes before the standard library, whose names some packages take.
+    """
+    if home in {Path(folder).resolve() for folder in (*site.getsitepackages(), site.getusersitepackages())}:
+        return {}
     inherited = os.environ.get("PYTHONPATH", "")
-    return {"PYTHONPATH": home + (os.pathsep + inherited if inherited else "")}
+    return {"PYTHONPATH": str(home) + (os.pathsep + inherited if inherited else "")}

@@ -143,7 +143,9 @@ def measure_options(command: Command) -> Command:
             help="Half width at which a size is stable.  [2%]",
         ),
         click.option(
-            "--budget", type=Parsed("TIME", plans.parse_seconds), help="Ceiling for the run.  [60s]"
+            "--budget",
+            type=Parsed("TIME", plans.parse_seconds),
+            help="Ceiling for the run, confirmations apart.  [60s]",
         ),
         click.option(
             "--size-budget", type=Parsed("TIME", plans.parse_seconds), help="Ceiling for one size.  [10s]"

@@ -278,7 +278,7 @@ class RunView:
         done = sum(point.state not in ("measuring", "cancelled") for point in self.record.points.values())
         if self.ended and not done:
             return ""
-        return f"{done} of {len(points)} sizes settled"
+        return f"{done} of {len(points)} sizes done"
 
     def advice(self) -> str:
         """The line in plain words under the chart; never empty, so that the screen does not jump."""

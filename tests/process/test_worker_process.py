@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import site
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import pytest
 from engine import wire
 from engine.errors import WorkerLostError
 from engine.plan import Plan
-from engine.process import RUNG_S, Cancelled, WorkerProcess
+from engine.process import RUNG_S, Cancelled, WorkerProcess, _import_path
 
 SCRIPT = [sys.executable, str(Path(__file__).with_name("torchless_worker.py"))]
 
@@ -131,3 +132,13 @@ def test_output_that_is_no_reply_is_an_error() -> None:
             process.request(wire.Prepare(1))
     finally:
         process.close()
+
+
+def test_the_child_is_told_where_the_engine_is_only_where_it_would_not_look(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/mine")
+    assert _import_path(tmp_path) == {"PYTHONPATH": f"{tmp_path}{os.pathsep}/mine"}
+    monkeypatch.delenv("PYTHONPATH")
+    assert _import_path(tmp_path) == {"PYTHONPATH": str(tmp_path)}
+    assert _import_path(Path(site.getsitepackages()[0]).resolve()) == {}

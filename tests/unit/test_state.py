@@ -110,7 +110,7 @@ def test_the_status_begins_with_the_word_and_carries_a_clock() -> None:
     assert view.status(163.0) == "starting · loading torch and the model · 1:03"
     fold(view, scripted.started(PLAN, "a"), scripted.ready("a"), scripted.status("a", "measuring", "", 32))
     fold(view, scripted.point("a", 1))
-    assert view.status(104.0) == "measuring 32 · 0:04 · 1 of 3 sizes settled"
+    assert view.status(104.0) == "measuring 32 · 0:04 · 1 of 3 sizes done"
 
 
 def test_the_clock_stands_still_when_the_run_is_over() -> None:
