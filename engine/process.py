@@ -67,7 +67,7 @@ class WorkerProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
-                env={**os.environ, **_import_path(), **environment},
+                env={**os.environ, **_import_path(_HOME), **environment},
                 start_new_session=True,
             )
         except OSError as error:
@@ -271,7 +271,10 @@ class WorkerProcess:
             os.killpg(self._process.pid, number)
 
 
-def _import_path(home: Path = Path(__file__).resolve().parents[1]) -> dict[str, str]:
+_HOME = Path(__file__).resolve().parents[1]
+
+
+def _import_path(home: Path) -> dict[str, str]:
     """PYTHONPATH under which the child finds this very `engine`; nothing when it is installed where any Python looks.
 
     There it would do harm: PYTHONPATH comes before the standard library, whose names some packages take.
