@@ -15,6 +15,7 @@ from tests.ui import scripted_session as scripted
 from tests.ui.driving import TERMINAL, driving
 from tests.ui.scripted_session import Step
 from tui.screens.detail import CALLS_NEEDED
+from tui.screens.sweep import SweepScreen
 from tui.settings import Settings
 from tui.widgets.curve_chart import CurveChart
 from tui.widgets.field import Field
@@ -364,3 +365,15 @@ async def test_the_palette_begins_with_what_the_last_line_names() -> None:
         await driver.shows("run  [r]")
         assert "first row" not in driver.screen
         assert not [char for char in driver.screen if ord(char) > 126]
+
+
+@pytest.mark.parametrize(("size", "every_s"), [((80, 24), 1.0), ((120, 40), 1.6), ((200, 50), 3.0)])
+async def test_a_larger_screen_is_drawn_less_often(size: tuple[int, int], every_s: float) -> None:
+    gate = scripted.Gate()
+    async with driving(scripted.stopping_after(2, gate), size=size) as driver:
+        await driver.until(gate.reached.is_set)
+        screen = driver.app.screen
+        assert isinstance(screen, SweepScreen)
+        assert screen._figures_every_s == every_s
+        gate.open()
+        await driver.phase("finished")

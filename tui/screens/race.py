@@ -116,7 +116,7 @@ class RaceScreen(RunScreen):
         line = self.query_one(selector, Static)
         text = Text(self.owner.safe(words), style=style)  # type: ignore[arg-type]
         if line.content != text:
-            line.update(text)
+            line.update(text, layout=False)  # its height is fixed
 
     # Lanes
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from tui.app import BatchpeakApp
 
 FIGURES_EVERY_S = 1.0
+CELLS_A_SECOND = 3_000
+"""A larger screen is drawn less often: what is written to a slow line, and computed beside the model, stays as little."""
+LONGEST_S = 3.0
 
 
 class RunScreen(Screen[None]):
@@ -29,7 +32,7 @@ class RunScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self._waiting = NOTHING
-        self._figures_drawn_at = -FIGURES_EVERY_S
+        self._figures_drawn_at = -LONGEST_S
 
     @property
     def owner(self) -> BatchpeakApp:
@@ -67,10 +70,14 @@ class RunScreen(Screen[None]):
         self._waiting |= changed.change
         self.draw_status()
         now = self.owner.now()
-        wait = self._figures_drawn_at + FIGURES_EVERY_S - now
+        wait = self._figures_drawn_at + self._figures_every_s - now
         if wait <= 0 or not self.view.busy or changed.change.restarted or changed.change.model:
             self._draw_waiting(now)
         # Otherwise the app's tick, or the next change, comes within the second.
+
+    @property
+    def _figures_every_s(self) -> float:
+        return min(max(self.size.area / CELLS_A_SECOND, FIGURES_EVERY_S), LONGEST_S)
 
     def _draw_waiting(self, now: float) -> None:
         waiting, self._waiting = self._waiting, NOTHING

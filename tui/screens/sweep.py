@@ -87,7 +87,7 @@ class SweepScreen(RunScreen):
         line = self.query_one(selector, Static)
         text = Text(self.owner.safe(words), style=style)  # type: ignore[arg-type]
         if line.content != text:
-            line.update(text)
+            line.update(text, layout=False)  # its height is fixed
 
     def draw_figures(self, change: Change) -> None:
         view = self.view
