@@ -43,7 +43,7 @@ def advise(
         (
             _deploy(standing, peak, recommended or peak, unit),
             *_end(measurements, standing, peak),
-            *_doubt(standing),
+            *_doubt(standing, unit),
         )
     )
 
@@ -124,13 +124,18 @@ def _end(measurements: Sequence[Measurement], standing: Standing, peak: int) -> 
     return []
 
 
-def _doubt(standing: Standing) -> list[str]:
-    if not standing.unconfirmed:
+def _doubt(standing: Standing, unit: str) -> list[str]:
+    """What fresh processes said otherwise: with both figures where that is one size."""
+    other = standing.unconfirmed
+    if not other:
         return []
-    one = len(standing.unconfirmed) == 1
-    return [
-        f"A fresh process gave another figure for {listed(standing.unconfirmed)}; {'it' if one else 'they'} count{'s' if one else ''}."
-    ]
+    if len(other) == 1 and standing.field is not None and (fresh := standing.throughput(other[0])):
+        in_run = rounded(standing.field.throughput(other[0]), fresh.half_width)
+        return [
+            f"In a fresh process {other[0]} reaches {rounded(fresh.value, fresh.half_width)} {unit}, not {in_run}."
+        ]
+    how = "slower" if other == standing.fallen else "not as fast as here"
+    return [f"In a fresh process {listed(other)} are {how}; the figures from there count."]
 
 
 def _nothing(measurements: Sequence[Measurement]) -> str:

@@ -189,7 +189,7 @@ def _with_confirmations(known: Sequence[Measurement], field: Field, standing: St
         ties=ties,
         knee=knee,
         kind=_kind(known, field, peak, ties),
-        certain=standing.certain and peak not in unconfirmed and not undecided,
+        certain=standing.certain and not undecided,
         confirmed=confirmed,
         unconfirmed=unconfirmed,
         fallen=fallen,

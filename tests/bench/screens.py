@@ -146,12 +146,13 @@ def main() -> None:
     arguments.add_argument(
         "--batch-sizes", type=lambda text: parse_batch_sizes(text).sizes, default=Plan().batch_sizes
     )
+    arguments.add_argument("--allocator", default="system")
     arguments.add_argument("--theme", default="dark")
     arguments.add_argument("--columns", type=int, default=100)
     arguments.add_argument("--rows", type=int, default=30)
     arguments.add_argument("--into", type=Path, default=SCREENS)
     given = arguments.parse_args()
-    plan = Plan(batch_sizes=given.batch_sizes, budget_s=given.budget)
+    plan = Plan(batch_sizes=given.batch_sizes, budget_s=given.budget, allocator=given.allocator)
     given.into.mkdir(parents=True, exist_ok=True)
     pictures = asyncio.run(draw(plan, given.theme, given.columns, given.rows))
     for name, svg in pictures.items():

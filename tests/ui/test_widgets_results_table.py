@@ -404,3 +404,17 @@ def test_large_figures_neither_touch_their_neighbour_nor_lose_digits(throughput:
 def test_a_row_with_every_mark_names_all_of_them() -> None:
     row = ResultRow(512, "stable", 100.0, marks=("peak", "knee", "limit"))
     assert cells(row, PALETTE, "unicode")[0].plain.strip() == "pk+kn+lim 512"
+
+
+def test_a_size_that_is_slower_in_a_fresh_process_is_marked() -> None:
+    def row(fresh: float, *, agrees: bool) -> ResultRow:
+        confirmed = events.Confirmed(throughput=fresh, low=None, high=None, agrees=agrees)
+        point = events.Point(
+            run="r", t=0.0, batch_size=32, state="stable", throughput=11_270.0, confirmed=confirmed
+        )
+        return result_rows([point], None)[0]
+
+    assert row(3_900.0, agrees=False).marks == ("fell",)
+    assert cells(row(3_900.0, agrees=False), PALETTE, "unicode")[0].plain.strip() == "fell 32"
+    assert row(11_200.0, agrees=True).marks == ()
+    assert row(14_000.0, agrees=False).marks == ()

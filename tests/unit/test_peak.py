@@ -235,7 +235,7 @@ def test_a_confirmation_that_disagrees_counts_and_is_said() -> None:
     assert verdict.standing.unconfirmed == (128,)
     assert verdict.peak == 32
     assert verdict.knee == 32
-    assert "A fresh process gave another figure for 128; it counts." in verdict.advice
+    assert "In a fresh process 128 reaches 16,400 images/s, not 21,400." in verdict.advice
 
 
 FAULTY = {1: 0.6, 8: 1.4, 16: 2.6, 32: 5.25, 48: 7.4, 64: 9.7, 128: 22.0}
@@ -262,7 +262,7 @@ def test_a_size_that_only_the_run_s_own_figures_praise_is_not_recommended_after_
     assert verdict.standing.fallen == (32, 48, 64)
     assert verdict.standing.undecided == ()
     assert verdict.ties == ()
-    assert "A fresh process gave another figure for 32, 48 and 64; they count." in verdict.advice
+    assert "In a fresh process 32, 48 and 64 are slower; the figures from there count." in verdict.advice
 
 
 def test_sizes_beside_a_fallen_one_are_open_until_they_are_confirmed() -> None:
@@ -280,6 +280,19 @@ def test_sizes_beside_a_fallen_one_are_open_until_they_are_confirmed() -> None:
         "Cannot tell the peak: in a fresh process 48 and 64 are slower, so what 8, 16"
     )
     assert not alone.certain
+
+
+def test_a_peak_that_fell_and_still_leads_is_deployed_at_its_confirmed_figure() -> None:
+    known = [
+        measured(size, ms, noise=0.001, confirmed_ms={8: 2.3, 32: 8.3, 128: 25.8}.get(size))
+        for size, ms in {1: 0.7, 8: 1.6, 32: 3.4, 128: 23.7, 512: 147.0}.items()
+    ]
+    verdict = judge(known)
+    assert verdict.standing.fallen == (8, 32, 128)
+    assert (verdict.peak, verdict.recommended, verdict.certain) == (128, 128, True)
+    assert verdict.advice == (
+        "Deploy 128: the peak, at 4,963 images/s. In a fresh process 8, 32 and 128 are slower; the figures from there count."
+    )
 
 
 def test_a_limit_is_answered_by_a_size_whose_figure_counts() -> None:

@@ -17,10 +17,11 @@ from tui import formats
 from tui.terminal import Charset, safe_text
 from tui.theming import Palette
 
-Mark = Literal["peak", "lead", "knee", "limit"]
-"""What a row is marked as: the peak (what leads, as long as that is not certain), the knee, and the best size under the limit."""
+Mark = Literal["peak", "lead", "knee", "limit", "fell"]
+"""What a row is marked as: the peak (what leads, as long as that is not certain), the knee, the best size under the limit,
+and a size that is slower in a fresh process than its row says."""
 
-_BRIEF: dict[Mark, str] = {"peak": "pk", "lead": "ld", "knee": "kn", "limit": "lim"}
+_BRIEF: dict[Mark, str] = {"fell": "fell", "peak": "pk", "lead": "ld", "knee": "kn", "limit": "lim"}
 
 Key = Literal["batch", "throughput", "interval", "p50", "p99", "per_item", "memory", "state"]
 
@@ -89,7 +90,22 @@ def result_rows(points: Iterable[events.Point], verdict: events.Verdict | None) 
         for mark, size in found:
             if size is not None:
                 marked.setdefault(size, []).append(mark)
-    return tuple(ResultRow.of(point, marked.get(point.batch_size, ())) for point in points)
+    rows = list(points)
+    for point in rows:
+        if fell(point):
+            marked.setdefault(point.batch_size, []).append("fell")
+    return tuple(ResultRow.of(point, marked.get(point.batch_size, ())) for point in rows)
+
+
+def fell(point: events.Point) -> bool:
+    """Whether a fresh process measured the size to be slower, beyond doubt."""
+    fresh = point.confirmed
+    return (
+        fresh is not None
+        and not fresh.agrees
+        and point.throughput is not None
+        and fresh.throughput < point.throughput
+    )
 
 
 def heads(unit: str, charset: Charset, sorted_by: Key, *, descending: bool) -> tuple[Text, ...]:
@@ -152,7 +168,7 @@ def cells(row: ResultRow, palette: Palette, charset: Charset) -> tuple[Text, ...
 
 def palette_of_marks(marks: Sequence[Mark], palette: Palette) -> Style | None:
     """The style of the first mark; None without any. What merely leads is marked by its word."""
-    if not marks or marks[0] == "lead":
+    if not marks or marks[0] in ("lead", "fell"):
         return None
     style: Style = getattr(palette, marks[0])
     return style
