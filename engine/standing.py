@@ -180,7 +180,11 @@ def _with_confirmations(known: Sequence[Measurement], field: Field, standing: St
         knee is not None
         and knee in confirmed.sizes
         and peak in confirmed.sizes
-        and (knee > peak or confirmed.highest(knee, peak, alpha) < KNEE)
+        and (
+            knee > peak
+            # A knee that fell must reach its 95 % in fresh processes as surely as it did in the run.
+            or (confirmed.lowest if knee in fallen else confirmed.highest)(knee, peak, alpha) < KNEE
+        )
     ):
         knee = peak
     return replace(

@@ -295,6 +295,17 @@ def test_a_peak_that_fell_and_still_leads_is_deployed_at_its_confirmed_figure() 
     )
 
 
+def test_a_knee_that_fell_is_none_unless_fresh_processes_surely_give_it_its_share() -> None:
+    known = [
+        measured(size, ms, noise=0.04, confirmed_ms={32: 9.17, 128: 33.7}.get(size))
+        for size, ms in {1: 0.7, 32: 3.7, 128: 16.0}.items()
+    ]
+    verdict = judge(known)
+    assert 32 in verdict.standing.fallen
+    assert verdict.knee == verdict.peak
+    assert "surely 95 %" not in verdict.advice
+
+
 def test_a_limit_is_answered_by_a_size_whose_figure_counts() -> None:
     known = faulty(at_64=25.0, at_48=18.0, at_16=2.6)
     assert judge(known, limit_ms=6.0).recommended == 16
