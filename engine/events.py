@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -342,6 +342,14 @@ def _refuse_non_finite(value: object, where: object) -> None:
     elif isinstance(value, dict):
         for name, inner in value.items():
             _refuse_non_finite(inner, f"{where}.{name}")
-    elif isinstance(value, (list, tuple)):
+    elif isinstance(value, (list, tuple)) and not _all_finite(value):
         for inner in value:
             _refuse_non_finite(inner, where)
+
+
+def _all_finite(values: Sequence[Any]) -> bool:
+    """Whether these are finite numbers and nothing else: the usual case, a block's hundreds of call times, at once."""
+    try:
+        return all(map(math.isfinite, values))
+    except TypeError:
+        return False

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from engine.latency import median
 from engine.results import Block, Measurement
 from engine.stats import t_quantile
 
@@ -162,7 +163,8 @@ def fit(rows: Sequence[Row]) -> Field | None:
     bound = math.inf
     for _ in range(3):
         residuals = values - estimate[size_of] - effects[round_of]
-        scale = float(np.median(np.abs(residuals[np.abs(residuals) > 0]))) * 1.5 if freedom > 2 else 0.0
+        apart = np.abs(residuals[residuals != 0.0])
+        scale = median(apart) * 1.5 if freedom > 2 and apart.size else 0.0
         if scale <= 0.0:
             break
         bound = HUBER * scale * math.sqrt(len(rows) / freedom)
@@ -171,7 +173,7 @@ def fit(rows: Sequence[Row]) -> Field | None:
     residuals = values - estimate[size_of] - effects[round_of]
     noise, degrees = _noise(residuals, size_of, len(sizes), freedom, bound)
     if parts == 1 and noise.size:
-        design = design.with_round_spread(float(np.median(noise)), effects)
+        design = design.with_round_spread(median(noise), effects)
         estimate, _ = design.solve(
             values - residuals + np.clip(residuals, -HUBER * noise[size_of], HUBER * noise[size_of])
         )

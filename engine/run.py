@@ -22,7 +22,7 @@ from engine.search import Search
 
 Sink = Callable[[events.AnyEvent], None]
 
-POINT_EVERY_S = 0.2
+POINT_EVERY_S = 0.8
 """A size that is being measured is told again at most this often."""
 VERDICT_EVERY_S = 1.0
 LAST_LINES = 8

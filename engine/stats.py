@@ -31,6 +31,7 @@ from engine.latency import (
     latency_percentiles,
     limit_says,
     limit_verdict,
+    median,
     percentile,
     percentile_at_least,
 )
@@ -318,18 +319,18 @@ def outliers(blocks: Sequence[Block]) -> Outliers | None:
     if len(times) < MIN_CALLS_FOR_PERCENTILE or float(times.min()) <= 0.0:
         return None
     logs = np.log(times)
-    centre = float(np.median(logs))
-    spread = 1.4826 * float(np.median(np.abs(logs - centre)))
+    centre = median(logs)
+    spread = 1.4826 * median(np.abs(logs - centre))
     beyond = times[logs > centre + max(math.log(1.5), 5.0 * spread)]
-    median = math.exp(centre)
-    excess = float((beyond - median).sum())
+    typical = math.exp(centre)
+    excess = float((beyond - typical).sum())
     return Outliers(
         calls=len(beyond),
         of=len(times),
         share=len(beyond) / len(times),
         time_share=excess / float(times.sum()),
         largest_ms=float(times.max()),
-        median_ms=median,
+        median_ms=typical,
     )
 
 
@@ -377,6 +378,6 @@ def drift(series: Sequence[Sequence[Block]]) -> Drift | None:
 
 
 def _clipped(values: Floats) -> Floats:
-    centre = float(np.median(values))
-    spread = 1.4826 * float(np.median(np.abs(values - centre)))
+    centre = median(values)
+    spread = 1.4826 * median(np.abs(values - centre))
     return np.clip(values, centre - 4.0 * spread, centre + 4.0 * spread)

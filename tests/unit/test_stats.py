@@ -366,3 +366,16 @@ class TestDistributions:
             stats.t_quantile(0.9, 0)
         with pytest.raises(ValueError, match="no chi-squared quantile"):
             chi_squared_quantile(0.0, 3)
+
+
+@pytest.mark.parametrize(
+    ("values", "middle"),
+    [([3.0], 3.0), ([4.0, 1.0], 2.5), ([9.0, 1.0, 5.0], 5.0), ([8.0, 2.0, 4.0, 1.0], 3.0)],
+)
+def test_median_is_the_middle_or_the_mean_of_the_two_middle_ones(values: list[float], middle: float) -> None:
+    assert stats.median(np.array(values)) == middle
+
+
+def test_median_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="nothing"):
+        stats.median(np.array([]))
