@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,24 +12,21 @@ from textual.command import CommandPalette, Provider
 from textual.screen import Screen
 from textual.signal import Signal
 
-from engine.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_NOTHING_MEASURED, BatchpeakError, UsageError
+from engine.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_NOTHING_MEASURED, BatchpeakError
 from engine.plan import Plan
 from tui import formats, process_signals, theming
 from tui.commands import KeyCommands
-from tui.keys import APP_KEYS, binding_ids
+from tui.keys import APP_KEYS
 from tui.messages import DeliveriesWaiting
 from tui.runner import Runner, SessionLike, file_in, real_session
 from tui.runs import TICK_S, Runs
 from tui.screens.confirm import Confirm
 from tui.screens.failure import FailureDialog
-from tui.screens.help import Help
-from tui.screens.race import RaceScreen
 from tui.screens.sweep import SweepScreen
-from tui.screens.theme_picker import ThemePicker
 from tui.settings import Settings, SettingsError
 from tui.settings import save as save_settings
 from tui.state import Changed, RunView
-from tui.surroundings import Surroundings, find_surroundings
+from tui.surroundings import Surroundings
 from tui.terminal import safe_text
 
 
@@ -51,6 +47,7 @@ class BatchpeakApp(App[int], inherit_bindings=False):
         session_factory: Callable[[], SessionLike] = real_session,
         save: bool = True,
         save_dir: Path | None = None,
+        at_first_frame: Callable[[], None] = lambda: None,
     ) -> None:
         self.around = around
         self.terminal = around.terminal
@@ -79,6 +76,7 @@ class BatchpeakApp(App[int], inherit_bindings=False):
             ),
         )
         self._suspension_paused = False
+        self._at_first_frame = at_first_frame
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return theming.variable_defaults()
@@ -105,7 +103,11 @@ class BatchpeakApp(App[int], inherit_bindings=False):
         for title, problem in self.around.problems:
             self.warn(problem, title)
         # The first frame before anything else: what the runner imports would delay it.
-        self.call_after_refresh(self.runs.start, self.runs.sweep.plan)
+        self.call_after_refresh(self._first_frame_drawn)
+
+    def _first_frame_drawn(self) -> None:
+        self._at_first_frame()
+        self.runs.start(self.runs.sweep.plan)
 
     def warn(self, message: str, title: str) -> None:
         """Tell something that goes away by itself; it is never the only place where it can be read."""
@@ -171,6 +173,8 @@ class BatchpeakApp(App[int], inherit_bindings=False):
         self.push_screen(question, lambda sure: self.exit(EXIT_INTERRUPTED) if sure else None)
 
     def action_themes(self) -> None:
+        from tui.screens.theme_picker import ThemePicker  # late, as all that the first frame does not show
+
         self.push_screen(ThemePicker(self.themes, self.theme), self._theme_chosen)
 
     def _theme_chosen(self, name: str | None) -> None:
@@ -187,6 +191,8 @@ class BatchpeakApp(App[int], inherit_bindings=False):
                 self.warn(error.message, error.title)
 
     def action_help(self) -> None:
+        from tui.screens.help import Help
+
         self.push_screen(Help(self.screen.active_bindings.values(), self._asleep()))
 
     def _asleep(self) -> list[Binding]:
@@ -230,31 +236,3 @@ class BatchpeakApp(App[int], inherit_bindings=False):
     def _end_by_signal(self, code: int) -> None:
         self.runs.cancel()
         self.exit(code, return_code=code)
-
-
-def run(
-    plan: Plan,
-    *,
-    session_factory: Callable[[], SessionLike] = real_session,
-    save: bool = True,
-    save_dir: Path | None = None,
-    plain: bool = False,
-    mouse: bool = True,
-) -> int:
-    """Show the interface until the person leaves it. Returns the exit code; the measuring process is gone by then.
-
-    Raises UsageError when there is no terminal to show it on.
-    """
-    if os.environ.get("NO_COLOR") == "":
-        del os.environ["NO_COLOR"]  # empty means colours; Textual only looks at whether it is set
-    around = find_surroundings(plain=plain, binding_ids=binding_ids(BatchpeakApp, SweepScreen, RaceScreen))
-    if not around.terminal.can_draw:
-        raise UsageError(
-            around.terminal.why_not(), argument="the interface", remedy="`batchpeak sweep` needs none."
-        )
-    app = BatchpeakApp(plan, around, session_factory=session_factory, save=save, save_dir=save_dir)
-    try:
-        code = app.run(mouse=mouse)
-    finally:
-        app.runner.close()
-    return app.return_code or EXIT_DONE if code is None else code

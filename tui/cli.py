@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -109,12 +110,14 @@ def interface(around: Any, /, mouse: bool, **given: Any) -> int:
     from tui.terminal import look
 
     terminal = look(os.environ, (sys.stdin, sys.stdout, sys.stderr), (80, 24))
-    if given["as_json"] or not terminal.can_draw or importlib.util.find_spec("tui.app") is None:
+    if given["as_json"] or not terminal.can_draw or importlib.util.find_spec("tui.start") is None:
         if not given["as_json"] and terminal.why_not():
             there = _around(around)
             there.printer(errors=True).line(f"batchpeak: {terminal.why_not()} A sweep is measured instead.")
         return _measure("sweep", given, around)
-    from tui.app import run
+    # The start makes tens of thousands of objects that all stay: looking for garbage among them takes a tenth of it.
+    gc.disable()
+    from tui.start import run
 
     plan = make_plan("sweep", given)
     _around(around).check(plan)

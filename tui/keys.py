@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+from collections.abc import Iterable
+
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
 
+from tui import screens
 from tui.screens.choice import Choice
 from tui.screens.dialog import Dialog
+from tui.screens.run_screen import RunScreen
 from tui.widgets.results_table import ResultsTable
 
 APP_KEYS: list[BindingType] = [
@@ -25,15 +31,21 @@ APP_KEYS: list[BindingType] = [
 ]  # fmt: skip
 
 
-def binding_ids(*owners: type[DOMNode]) -> frozenset[str]:
-    """The names that a key map may use: of these, of the dialogs and of the table."""
-    classes: list[type[DOMNode]] = [*owners, *_family(Dialog), Choice, ResultsTable]
-    found = {binding.id for owner in classes for binding in _own(owner)}
+def binding_ids() -> frozenset[str]:
+    """The names that a key map may use: of these, of all screens and dialogs and of the table.
+
+    Imports every screen, so it is for the few that have a key map.
+    """
+    for module in pkgutil.iter_modules(screens.__path__, f"{screens.__name__}."):
+        importlib.import_module(module.name)
+    classes: list[type[DOMNode]] = [*_family(RunScreen), *_family(Dialog), Choice, ResultsTable]
+    found = {binding.id for owner in classes for binding in _only_bindings(owner.BINDINGS)}
+    found |= {binding.id for binding in _only_bindings(APP_KEYS)}
     return frozenset(name for name in found if name is not None)
 
 
-def _own(owner: type[DOMNode]) -> list[Binding]:
-    return [binding for binding in owner.BINDINGS if isinstance(binding, Binding)]
+def _only_bindings(kept: Iterable[BindingType]) -> list[Binding]:
+    return [binding for binding in kept if isinstance(binding, Binding)]
 
 
 def _family(root: type[DOMNode]) -> list[type[DOMNode]]:

@@ -16,7 +16,7 @@ import os
 import re
 import tempfile
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -95,10 +95,10 @@ def themes_folder() -> Path:
     return Path(platformdirs.user_config_path("batchpeak")) / "themes"
 
 
-def load(path: Path, binding_ids: Collection[str] | None = None) -> Loaded:
+def load(path: Path, binding_ids: Callable[[], Collection[str]] | None = None) -> Loaded:
     """The settings in a file. One that is not there gives the defaults; so does one that does not parse, which is told.
 
-    `binding_ids` are those that a key may be given to (None: any). A field that cannot be used is told and left at its
+    `binding_ids` gives those that a key may be given to (None: any); it is asked only when the file has keys. A field that cannot be used is told and left at its
     default; the others are used.
     """
     try:
@@ -218,12 +218,16 @@ def _lists(table: Mapping[str, Any], problems: list[str]) -> tuple[tuple[int, ..
     return tuple(lists)
 
 
-def _keymap(value: object, binding_ids: Collection[str] | None, problems: list[str]) -> dict[str, str]:
+def _keymap(
+    value: object, binding_ids: Callable[[], Collection[str]] | None, problems: list[str]
+) -> dict[str, str]:
     keymap: dict[str, str] = {}
     taken: dict[tuple[str, str], str] = {}
-    for name, keys in _flat(value, "", problems):
+    given = _flat(value, "", problems)
+    known = binding_ids() if given and binding_ids is not None else None
+    for name, keys in given:
         wrong = None
-        if binding_ids is not None and name not in binding_ids:
+        if known is not None and name not in known:
             wrong = "no such action"
         elif not isinstance(keys, str):
             wrong = "must be text"

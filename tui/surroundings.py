@@ -31,7 +31,7 @@ class Surroundings:
     """Seconds of a clock that never goes back."""
 
 
-def find_surroundings(*, plain: bool, binding_ids: Collection[str]) -> Surroundings:
+def find_surroundings(*, plain: bool, binding_ids: Callable[[], Collection[str]]) -> Surroundings:
     """The surroundings of this process. Files that cannot be used become `problems`, and defaults stand in for them."""
     path = stored.settings_path()
     loaded = stored.load(path, binding_ids)

@@ -23,7 +23,7 @@ def interface(script: str) -> int:
     """The interface in this process, with a session that measured all sizes already, or goes on for ever."""
     from tests.pty.scripted_app import EndlessSession
     from tests.ui.scripted_session import ScriptedSession, whole_sweep
-    from tui.app import run
+    from tui.start import run
 
     def session() -> ScriptedSession:
         return EndlessSession() if script == "measuring" else ScriptedSession(whole_sweep)

@@ -48,7 +48,7 @@ class EndlessSession(scripted.ScriptedSession):
 
 def main(script: str, options: Sequence[str]) -> int:
     """Run the interface until it is left."""
-    from tui.app import run
+    from tui.start import run
 
     def session() -> scripted.ScriptedSession:
         if script == "endless":

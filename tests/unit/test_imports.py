@@ -17,7 +17,9 @@ def loaded_by(module: str) -> set[str]:
     return {name.partition(".")[0] for name in answer.stdout.split()}
 
 
-@pytest.mark.parametrize("module", ["tui", "tui.app", "tui.cli", "engine.session", "engine.models.catalogue"])
+@pytest.mark.parametrize(
+    "module", ["tui", "tui.start", "tui.cli", "engine.session", "engine.models.catalogue"]
+)
 def test_nothing_outside_the_measuring_process_loads_torch(module: str) -> None:
     assert "torch" not in loaded_by(module)
 
@@ -32,3 +34,12 @@ def test_the_headless_run_loads_no_interface() -> None:
 
 def test_the_engine_loads_nothing_that_shows() -> None:
     assert not loaded_by("engine.session") & {"tui", "textual", "rich", "plotext", "click"}
+
+
+def test_the_first_frame_waits_for_no_dialog() -> None:
+    names = subprocess.run(
+        [sys.executable, "-c", LOADED.format(module="tui.start")], capture_output=True, text=True, check=True
+    ).stdout.split()
+    screens = {name.rpartition(".")[2] for name in names if name.startswith("tui.screens.")}
+    assert not screens & {"setup", "edit_list", "limit", "race", "take_away", "theme_picker", "why", "help"}
+    assert "sweep" in screens

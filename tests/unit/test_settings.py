@@ -32,7 +32,7 @@ def file_with(tmp_path: Path, text: str) -> Path:
 
 
 def test_everything_set_is_read(tmp_path: Path) -> None:
-    loaded = load(file_with(tmp_path, FULL), IDS)
+    loaded = load(file_with(tmp_path, FULL), lambda: IDS)
     assert loaded.problems == ()
     assert loaded.settings.theme == "riso"
     assert loaded.settings.recent_lists == ((1, 8, 32), (64, 128, 192, 256))
@@ -41,7 +41,7 @@ def test_everything_set_is_read(tmp_path: Path) -> None:
 
 
 def test_no_file_gives_the_defaults_without_a_word(tmp_path: Path) -> None:
-    loaded = load(tmp_path / "nowhere" / "settings.toml", IDS)
+    loaded = load(tmp_path / "nowhere" / "settings.toml", lambda: IDS)
     assert loaded.settings == Settings()
     assert loaded.problems == ()
 
@@ -52,7 +52,7 @@ def test_a_file_that_does_not_parse_is_told_and_kept_and_the_defaults_used(
 ) -> None:
     path = tmp_path / "settings.toml"
     path.write_bytes(content)
-    loaded = load(path, IDS)
+    loaded = load(path, lambda: IDS)
     assert loaded.settings == Settings()
     assert len(loaded.problems) == 1
     assert str(path) in loaded.problems[0]
@@ -81,7 +81,7 @@ def test_every_wrong_field_is_told_and_the_others_are_used(tmp_path: Path) -> No
     fly = "f"
     "race.run" = 7
     """
-    loaded = load(file_with(tmp_path, text), IDS)
+    loaded = load(file_with(tmp_path, text), lambda: IDS)
     told = "\n".join(loaded.problems)
     for part in (
         "colour: unknown field",
@@ -98,13 +98,13 @@ def test_every_wrong_field_is_told_and_the_others_are_used(tmp_path: Path) -> No
 
 
 def test_one_key_for_two_actions_of_a_screen_is_told_and_the_first_has_it(tmp_path: Path) -> None:
-    loaded = load(file_with(tmp_path, '[keys]\nrun = "z"\nedit = "y,z"\n"race.run" = "z"\n'), IDS)
+    loaded = load(file_with(tmp_path, '[keys]\nrun = "z"\nedit = "y,z"\n"race.run" = "z"\n'), lambda: IDS)
     assert dict(loaded.settings.keymap) == {"run": "z", "race.run": "z"}
     assert loaded.problems == ("keys.edit: y,z is given to run already",)
 
 
 def test_keys_that_is_no_table_is_told(tmp_path: Path) -> None:
-    assert load(file_with(tmp_path, 'keys = "r"'), IDS).problems == ("keys: must be a table",)
+    assert load(file_with(tmp_path, 'keys = "r"'), lambda: IDS).problems == ("keys: must be a table",)
 
 
 @pytest.mark.parametrize("key", sorted(REFUSED_KEYS))
@@ -127,7 +127,7 @@ def test_keys_that_do_not_exist_are_told(keys: str) -> None:
 
 
 def test_control_characters_in_the_file_do_not_reach_the_terminal(tmp_path: Path) -> None:
-    loaded = load(file_with(tmp_path, '"a\\u001b[2J" = 1\n[keys]\n"b\\u0007" = "r"\n'), IDS)
+    loaded = load(file_with(tmp_path, '"a\\u001b[2J" = 1\n[keys]\n"b\\u0007" = "r"\n'), lambda: IDS)
     assert len(loaded.problems) == 2
     assert all(problem.isprintable() for problem in loaded.problems)
 
@@ -153,7 +153,7 @@ def test_saving_keeps_comments_keys_and_fields_of_a_newer_version(tmp_path: Path
     table = tomllib.loads(text)
     assert table["recent_lists"] == ["1,2", "1,8,32", "64,128,192,256"]
     assert table["newer"] == {"thing": "kept"}
-    assert dict(load(path, IDS).settings.keymap) == {"run": "f5,r", "race.run": "r", "table.up": "k"}
+    assert dict(load(path, lambda: IDS).settings.keymap) == {"run": "f5,r", "race.run": "r", "table.up": "k"}
 
 
 def test_a_list_over_several_lines_is_saved_right_too(tmp_path: Path) -> None:

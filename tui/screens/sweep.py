@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 from rich.text import Text
@@ -15,20 +15,18 @@ from textual.widgets import Static
 from engine import host
 from engine.plan import Plan
 from tui.screens.detail import DetailPane, detail_of
-from tui.screens.edit_list import Edited, EditList, additions
 from tui.screens.figures import curves_of
 from tui.screens.header import Header
 from tui.screens.key_line import KeyLine
-from tui.screens.limit import LimitAsked, LimitDialog
-from tui.screens.race import RaceScreen
 from tui.screens.run_screen import RunScreen
-from tui.screens.setup import Machine, Setup
-from tui.screens.take_away import TakeAway
-from tui.screens.why import Why
 from tui.state import Change, RunView
 from tui.widgets.curve_chart import CurveChart
 from tui.widgets.result_rows import result_rows
 from tui.widgets.results_table import ResultsTable
+
+if TYPE_CHECKING:
+    from tui.screens.edit_list import Edited
+    from tui.screens.limit import LimitAsked
 
 LONGER = 4.0
 """How many times its usual time a size gets when it is measured longer."""
@@ -150,7 +148,7 @@ class SweepScreen(RunScreen):
             return bool(view.points())
         return super().check_action(action, parameters)
 
-    # Keys
+    # Keys. Dialogs are imported when they are asked for: the first frame does not wait for them.
 
     def action_run(self) -> None:
         self.owner.runs.start(self.view.plan)
@@ -160,6 +158,8 @@ class SweepScreen(RunScreen):
         self.owner.runs.start(plan, self.view.unchanged(plan))
 
     def action_edit(self) -> None:
+        from tui.screens.edit_list import EditList, additions
+
         view = self.view
         sizes = tuple(point.batch_size for point in view.points()) or view.plan.batch_sizes
         verdict = view.record.verdict
@@ -184,6 +184,8 @@ class SweepScreen(RunScreen):
         return msgspec.structs.replace(self.view.plan, kind="sweep", batch_sizes=sizes)
 
     def action_limit(self) -> None:
+        from tui.screens.limit import LimitDialog
+
         plan = self.view.plan
         self.app.push_screen(LimitDialog(plan.limit_ms, plan.percentile), self._limited)
 
@@ -192,6 +194,8 @@ class SweepScreen(RunScreen):
             self.owner.judge_again(asked.ms, asked.percentile)
 
     def action_setup(self) -> None:
+        from tui.screens.setup import Machine, Setup
+
         busy = self.owner.runs.active.busy
         machine = Machine(host.usable_cores().cores, models=self.owner.settings.recent_models)
         dialog = Setup(self.view.plan, machine, None if busy else host.devices)
@@ -203,12 +207,18 @@ class SweepScreen(RunScreen):
             self.owner.runs.start(plan)
 
     def action_race(self) -> None:
+        from tui.screens.race import RaceScreen
+
         self.app.push_screen(RaceScreen())
 
     def action_why(self) -> None:
+        from tui.screens.why import Why
+
         self.app.push_screen(Why(self.view.plan, self.view.record), self._set_up)
 
     def action_take_away(self) -> None:
+        from tui.screens.take_away import TakeAway
+
         self.app.push_screen(TakeAway(self.view.record))
 
     def action_detail(self) -> None:
