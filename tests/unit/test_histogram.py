@@ -50,6 +50,11 @@ def test_without_calls_it_says_so() -> None:
     assert histogram([math.nan, math.inf, -1.0], 30, PALETTE).plain == "no calls timed"
 
 
+@pytest.mark.parametrize("times", [[5e-324], [0.0, 5e-324], [0.0], [1e-12, 3.0]])
+def test_times_too_small_for_any_clock_are_drawn_as_nothing(times: list[float]) -> None:
+    assert f"{len(times)} call" in histogram(times, 40, PALETTE).plain
+
+
 @given(
     times=st.lists(st.floats(min_value=0, max_value=1e6), min_size=1, max_size=60),
     width=st.integers(16, 90),

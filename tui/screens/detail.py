@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -142,6 +143,15 @@ class DetailPane(VerticalScroll, can_focus=False):
 
     def show(self, detail: Detail) -> None:
         if detail != self._detail:
-            self._detail = detail
-            self.query_one("#detail-figures", Static).update(detail.figures)
-            self.query_one("#detail-spread", Static).update(detail.spread)
+            before, self._detail = self._detail, detail
+            for place in ("figures", "spread"):
+                old, new = (getattr(one, place) if one is not None else Text() for one in (before, detail))
+                part = self.query_one(f"#detail-{place}", Static)
+                # Figures that change in place move nothing else: laying the screen out costs more than drawing them.
+                part.update(new, layout=not _as_high(old, new, part.content_size.width))
+
+
+def _as_high(one: Text, other: Text, width: int) -> bool:
+    """Whether both surely take as many rows: no line of either is folded, and there are as many."""
+    lines, others = one.plain.split("\n"), other.plain.split("\n")
+    return len(lines) == len(others) and all(cell_len(line) <= width for line in (*lines, *others))

@@ -12,7 +12,7 @@ from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 from textual.widgets import Static
 
-from engine import host
+from engine import events, host
 from engine.plan import Plan
 from tui.screens.detail import DetailPane, detail_of
 from tui.screens.figures import curves_of
@@ -20,6 +20,7 @@ from tui.screens.header import Header
 from tui.screens.key_line import KeyLine
 from tui.screens.run_screen import RunScreen
 from tui.state import Change, RunView
+from tui.theming import Palette
 from tui.widgets.curve_chart import CurveChart
 from tui.widgets.result_rows import result_rows
 from tui.widgets.results_table import ResultsTable
@@ -54,6 +55,11 @@ class SweepScreen(RunScreen):
         Binding("K", "scroll_detail(-3)", "details up", id="details.up", show=False, tooltip="Scroll the details up"),
         Binding("escape", "back", "cancel", id="back", show=False, tooltip="Close the details; cancel the run after asking"),
     ]  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._detail_of: tuple[events.Point, int, Palette] | None = None
+        """What the details were drawn from, so that they are not made again of the same."""
 
     @property
     def view(self) -> RunView:
@@ -106,6 +112,11 @@ class SweepScreen(RunScreen):
         point = next((row for row in self.view.points() if row.batch_size == size), None)
         if point is None or not pane.display:
             return
+        # A point comes with every change of what is known of its size.
+        looked = (point, pane.histogram_width, self.owner.palette)
+        if looked == self._detail_of:
+            return
+        self._detail_of = looked
         record = self.view.record
         pane.show(
             detail_of(
