@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from engine import events
 from engine.digits import rounded
+from engine.limits import limit_words
 from engine.results import Measurement
 from engine.standing import Standing, cut_at
 from engine.stats import MIN_BLOCKS
@@ -25,7 +26,7 @@ def advise(
     if peak is None or standing.field is None:
         return _nothing(measurements)
     if limit is not None:
-        return _under_limit(standing, limit, peak, unit)
+        return " ".join((_under_limit(standing, limit, peak, unit), *_otherwise(standing, unit)))
     if len(standing.field.sizes) == 1:
         return " ".join(
             (
@@ -33,19 +34,17 @@ def advise(
                 if any(one.batch_size != peak and one.blocks for one in measurements)
                 else f"Only batch size {peak} was measured: nothing to compare it with.",
                 *_end(measurements, standing, peak),
+                *_doubt(standing, unit),
             )
         )
     if standing.undecided:
-        return " ".join((_fallen(standing, peak, unit), *_end(measurements, standing, peak)))
-    if not standing.certain:
-        return " ".join((_uncertain(standing, peak), *_end(measurements, standing, peak)))
-    return " ".join(
-        (
-            _deploy(standing, peak, recommended or peak, unit),
-            *_end(measurements, standing, peak),
-            *_doubt(standing, unit),
+        return " ".join(
+            (_fallen(standing, peak, recommended or peak, unit), *_end(measurements, standing, peak))
         )
+    says = (
+        _deploy(standing, peak, recommended or peak, unit) if standing.certain else _uncertain(standing, peak)
     )
+    return " ".join((says, *_end(measurements, standing, peak), *_doubt(standing, unit)))
 
 
 def _deploy(standing: Standing, peak: int, recommended: int, unit: str) -> str:
@@ -65,30 +64,49 @@ def _deploy(standing: Standing, peak: int, recommended: int, unit: str) -> str:
 
 
 def _uncertain(standing: Standing, peak: int) -> str:
-    together = sorted((peak, *standing.ties))
-    if standing.field is not None and max(standing.field.counts) < MIN_BLOCKS:
+    short, counting, knee = standing.short, standing.counting, standing.knee
+    if counting is not None and max(counting.counts) < MIN_BLOCKS:
         return f"Cannot tell the peak yet: too few blocks of each size. {peak} leads; measure longer to know."
-    if len(together) == 1:
-        return f"Cannot tell the peak yet: {peak} leads, but on too few blocks."
-    alike = f"{span(together, standing)} tie within the noise"
-    if standing.knee is not None and standing.knee != peak:
+    if short:
+        why = f"too few blocks of {listed(short)}"
+    else:
+        why = f"{span(sorted((peak, *standing.ties)), standing)} tie within the noise"
+    sure = counting is not None and knee is not None and min(map(counting.blocks, (knee, peak))) >= MIN_BLOCKS
+    if knee is not None and knee != peak and sure:
         return (
-            f"Deploy {standing.knee}: surely 95 % of {peak}, the fastest so far, at "
-            f"{latency_share(standing, standing.knee)} of its latency. Cannot tell the peak itself: {alike}."
+            f"Deploy {knee}: surely 95 % of {peak}, the fastest so far, at "
+            f"{latency_share(standing, knee)} of its latency. Cannot tell the peak itself: {why}."
         )
-    return f"Cannot tell the peak: {alike}. {peak} leads; measure longer to be sure."
+    if short:
+        return f"Cannot tell the peak yet: {why}. {peak} leads; measure longer to know."
+    return f"Cannot tell the peak: {why}. {peak} leads; measure longer to be sure."
 
 
-def _fallen(standing: Standing, peak: int, unit: str) -> str:
+def _fallen(standing: Standing, peak: int, recommended: int, unit: str) -> str:
     """Some sizes lost their speed in a process of their own, and others may that none has confirmed."""
-    one = len(standing.fallen) == 1
-    lost = f"{listed(standing.fallen)} {'is' if one else 'are'} slower"
-    open_ = f"what {listed(standing.undecided)} reached among the other sizes proves nothing"
-    if peak in standing.fallen:
-        return f"Cannot tell the peak: in a fresh process {lost}, so {open_}. Measure every size in a fresh process."
+    if peak in standing.fallen or peak in standing.undecided:
+        return (
+            f"Cannot tell the peak: in a fresh process {_lost(standing)}, so {_open(standing)}. "
+            "Measure every size in a fresh process."
+        )
     speed = standing.throughput(peak)
     at = f", at {rounded(speed.value, speed.half_width)} {unit}" if speed else ""
-    return f"Deploy {peak}: the fastest that a fresh process confirms{at}. {lost} there, so {open_}."
+    if recommended == peak:
+        says = f"Deploy {peak}: the fastest that a fresh process confirms{at}."
+    else:
+        says = (
+            f"Deploy {recommended}: surely 95 % of {peak}, the fastest that a fresh process confirms, "
+            f"at {latency_share(standing, recommended)} of its latency."
+        )
+    return f"{says} {_lost(standing)} there, so {_open(standing)}."
+
+
+def _lost(standing: Standing) -> str:
+    return f"{listed(standing.fallen)} {'is' if len(standing.fallen) == 1 else 'are'} slower"
+
+
+def _open(standing: Standing) -> str:
+    return f"what {listed(standing.undecided)} reached among the other sizes proves nothing"
 
 
 def _under_limit(standing: Standing, limit: events.Limit, peak: int, unit: str) -> str:
@@ -101,6 +119,8 @@ def _under_limit(standing: Standing, limit: events.Limit, peak: int, unit: str) 
         )
     speed = standing.throughput(limit.best)
     at = f" at {rounded(speed.value, speed.half_width)} {unit}" if speed else ""
+    if at and limit.best in standing.unproven:
+        at += " among the other sizes"
     ratio = standing.ratio(limit.best)
     of_peak = (
         ""
@@ -108,7 +128,9 @@ def _under_limit(standing: Standing, limit: events.Limit, peak: int, unit: str) 
         else f", {ratio:.0%} of the peak ({peak})".replace("%", " %")
     )
     which = "the peak, and its" if limit.best == peak else "the fastest size whose"
-    sentence = f"Deploy {limit.best}: {which} p{limit.percentile} stays under {limit.ms:g} ms{at}{of_peak}."
+    sentence = (
+        f"Deploy {limit.best}: {which} p{limit.percentile} stays under {limit_words(limit.ms)}{at}{of_peak}."
+    )
     rest = limit.text.partition("; ")[2]
     return f"{sentence} {rest[:1].upper()}{rest[1:]}." if rest else sentence
 
@@ -120,7 +142,12 @@ def _end(measurements: Sequence[Measurement], standing: Standing, peak: int) -> 
     if standing.kind == "memory" and cut is not None:
         return [f"Cut by memory: {cut} does not fit."]
     if standing.kind == "rising":
-        return [f"Throughput still rises at {largest}, the largest size measured."]
+        # Of a largest size that fell, nobody knows what the others would reach as it was measured.
+        return (
+            []
+            if peak in standing.fallen and standing.undecided
+            else [f"Throughput still rises at {largest}, the largest size measured."]
+        )
     return []
 
 
@@ -129,13 +156,23 @@ def _doubt(standing: Standing, unit: str) -> list[str]:
     other = standing.unconfirmed
     if not other:
         return []
-    if len(other) == 1 and standing.field is not None and (fresh := standing.throughput(other[0])):
-        in_run = rounded(standing.field.throughput(other[0]), fresh.half_width)
-        return [
-            f"In a fresh process {other[0]} reaches {rounded(fresh.value, fresh.half_width)} {unit}, not {in_run}."
-        ]
-    how = "slower" if other == standing.fallen else "not as fast as here"
-    return [f"In a fresh process {listed(other)} are {how}; the figures from there count."]
+    if len(other) == 1:
+        fresh, in_run = standing.figures[other[0]], standing.of_run[other[0]]
+        alone, among = (rounded(one.value, one.half_width) for one in (fresh, in_run))
+        return [f"In a fresh process {other[0]} reaches {alone} {unit}, not {among}."]
+    rose = [size for size in other if size not in standing.fallen]
+    changed = " and ".join(
+        f"{listed(sizes)} {'is' if len(sizes) == 1 else 'are'} {how}"
+        for sizes, how in ((standing.fallen, "slower"), (rose, "faster"))
+        if sizes
+    )
+    return [f"In a fresh process {changed}; the figures from there count."]
+
+
+def _otherwise(standing: Standing, unit: str) -> list[str]:
+    if standing.undecided:
+        return [f"In a fresh process {_lost(standing)}, so {_open(standing)}."]
+    return _doubt(standing, unit)
 
 
 def _nothing(measurements: Sequence[Measurement]) -> str:

@@ -1,13 +1,12 @@
-"""Time per call as a fixed cost plus a cost per item, where it holds; what that allows, and forecasts of untried sizes."""
+"""Time per call as a fixed cost plus a cost per item, where it holds; what that allows, and what untried sizes will take."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine import events
-from engine.results import Measurement
 from engine.rivals import Field
 from engine.stats import CONFIDENCE, t_quantile
 
@@ -97,8 +96,10 @@ class CostModel:
                 return time.ms / self.line.ms(batch_size) - 1.0
         return None
 
-    def event(self, *, item: str = "image", because: str = "") -> events.Cost:
-        """What the verdict says of the cost. `item` names one item, `because` the reason for leaving the line, if known."""
+    def event(self, *, item: str = "image", because: str = "", where: str = "") -> events.Cost:
+        """What the verdict says of the cost. `item` names one item, `because` the reason for leaving the line, if known,
+        `where` the process in which the size that leaves it was measured, when that is another one.
+        """
         fixed, per_item = self.line.fixed_bounds, self.line.per_item_bounds
         return events.Cost(
             fixed_ms=self.line.fixed,
@@ -109,10 +110,10 @@ class CostModel:
             per_item_low_ms=per_item[0] if per_item else None,
             per_item_high_ms=per_item[1] if per_item else None,
             fitted_on=self.line.sizes,
-            text=self._text(item, because),
+            text=self._text(item, because, where),
         )
 
-    def _text(self, item: str, because: str) -> str:
+    def _text(self, item: str, because: str, where: str) -> str:
         gain = self.gain_of_batching
         parts = (
             [
@@ -127,6 +128,7 @@ class CostModel:
         if slower is not None:
             parts.append(
                 f"from {leaves} on each {item} costs {slower:.0%} more than the line"
+                + (f" {where}" if where else "")
                 + (f": {because}" if because else "")
             )
         return "; ".join(parts).replace("%", " %")
@@ -230,28 +232,3 @@ def _bounds(value: float, variance: float, reach: float | None) -> tuple[float, 
         return None
     half = reach * math.sqrt(variance)
     return max(0.0, value - half), value + half
-
-
-def forecast_memory_mb(measurements: Iterable[Measurement], batch_size: int) -> float | None:
-    """Memory that a size is expected to need, MB, from what smaller and larger ones needed; None when none is known.
-
-    Along the straight line through the measured ends; with one size known, in proportion to it: the careful side, since what
-    is fixed is then counted as growing.
-    """
-    known = sorted(
-        (one.batch_size, one.prepared.memory_mb)
-        for one in measurements
-        if one.prepared is not None and one.prepared.memory_mb is not None and one.prepared.memory_mb > 0.0
-    )
-    if not known:
-        return None
-    last_size, last_mb = known[-1]
-    if len(known) == 1:
-        return last_mb * batch_size / last_size if batch_size > last_size else last_mb
-    # The two largest tell of the growth that goes on; small sizes are covered by memory held before.
-    size, mb = known[-2]
-    slope = max((last_mb - mb) / (last_size - size), 0.0)
-    if batch_size <= last_size:
-        above = next(pair for pair in known if pair[0] >= batch_size)
-        return above[1]
-    return last_mb + slope * (batch_size - last_size)

@@ -10,11 +10,13 @@ from typing import Any
 import msgspec
 
 from engine import events
+from engine.advice import listed
 from engine.costmodel import CostModel
 from engine.plan import BUILT_IN_MODEL, Plan, format_batch_sizes
+from engine.points import faults_per_call
 from engine.results import Measurement
-from engine.standing import Standing
-from engine.stats import CONFIDENCE, drift
+from engine.standing import Standing, counting_blocks
+from engine.stats import CONFIDENCE, drift, throughput_estimate
 
 DROP = math.log(0.97)
 """A larger size surely below this part of the peak makes a bend worth explaining."""
@@ -43,37 +45,94 @@ def diagnose(
     what is left when they show nothing.
     """
     by_size = {one.batch_size: one for one in measurements if one.deployable}
-    bent = _bent_sizes(standing, model)
-    if not bent or standing.peak is None:
+    if standing.peak is None:
         return None
-    return (
+    bent = _bent_sizes(standing, model)
+    if standing.fallen and (found := _kept_by_history(by_size, standing, plan, host)):
+        return found
+    if not bent:
+        return _history(standing, plan) if standing.fallen else None
+    found = (
         _page_faults(by_size, standing, model, bent, plan, host)
         or _threads(bent, plan, host)
         or _other_load(by_size, bent, standing.peak)
-        or _drift(by_size, bent)
-        or _working_set(bent, plan)
     )
-
-
-def faults_per_call(measurement: Measurement) -> float | None:
-    """Minor page faults of one call in the timed blocks; None where the system does not count them."""
-    counted = [block for block in measurement.blocks if block.faults is not None]
-    calls = sum(block.calls for block in counted)
-    return sum(block.faults or 0 for block in counted) / calls if calls else None
+    if found is None and bent[0] in standing.fallen:
+        # Among the other sizes it was fast: neither the run's drift nor its working set slows it alone.
+        return _history(standing, plan)
+    return found or _drift(by_size, bent, standing.peak) or _working_set(bent, plan, standing.peak)
 
 
 def _bent_sizes(standing: Standing, model: CostModel | None) -> tuple[int, ...]:
     """Sizes above the peak that are surely slower, and those that surely left the line of the cost model."""
-    field, peak = standing.field, standing.peak
-    if field is None or peak is None:
+    counting, peak = standing.counting, standing.peak
+    if counting is None or peak is None:
         return ()
-    larger = [size for size in field.sizes if size > peak]
+    larger = [size for size in counting.sizes if size > peak]
     alpha = (1.0 - CONFIDENCE) / max(1, len(larger))
-    slower = {size for size in larger if field.highest(size, peak, alpha) < DROP}
+    slower = {
+        size for size in larger if (standing.beside(size, peak) or counting).highest(size, peak, alpha) < DROP
+    }
     leaves = model.leaves_line_at if model is not None else None
     if leaves is not None:
-        slower.update(size for size in field.sizes if size >= leaves)
+        slower.update(size for size in counting.sizes if size >= leaves)
     return tuple(sorted(slower))
+
+
+def _bend(size: int, peak: int) -> str:
+    """The bend in words: below the peak a call may cost more than the line, and the throughput still rise."""
+    return f"the drop from {size} on" if size > peak else f"the extra cost from {size} on"
+
+
+def _kept_by_history(
+    by_size: Mapping[int, Measurement], standing: Standing, plan: Plan, host: Mapping[str, Any]
+) -> events.Diagnosis | None:
+    """Page faults that a size has alone and had not among the others, whose memory the run's process had kept."""
+    if not plan.device.startswith("cpu"):
+        return None
+    for size in standing.fallen:
+        one = by_size[size]
+        alone, among = faults_per_call(one.confirmed), faults_per_call(one.blocks)
+        fresh, before = throughput_estimate(one.confirmed), throughput_estimate(one.blocks)
+        if alone is None or among is None or not fresh or not before:
+            continue
+        lost_ms = size / fresh * 1000.0 - size / before * 1000.0
+        if alone < 100.0 or alone / size < FAULTS_JUMP * among / size + 1.0:
+            continue
+        if lost_ms <= 0.0 or (alone - among) * FAULT_MS < FAULT_PART * lost_ms:
+            continue
+        text = (
+            f"in a fresh process {size} has {alone:,.0f} page faults a call, {among:,.0f} among the other sizes: "
+            "alone, memory is given back to the system after a call and taken anew; "
+            "what the run had allocated before kept it"
+        )
+        return _fault_remedy(
+            text,
+            plan,
+            host,
+            numbers={
+                "batch_size": float(size),
+                "faults_per_call": alone,
+                "usual_faults_per_call": among,
+                "lost_ms_per_call": lost_ms,
+            },
+        )
+    return None
+
+
+def _history(standing: Standing, plan: Plan) -> events.Diagnosis:
+    """Sizes that fell, and no counter tells why."""
+    fell = standing.fallen
+    return events.Diagnosis(
+        kind="process-history",
+        text=(
+            f"{listed(fell)} {'is' if len(fell) == 1 else 'are'} slower in a fresh process than among the other sizes, "
+            "and no counter explains it: what a process did before changes what it does next"
+        ),
+        remedy="Measure every size in a fresh process.",
+        command=sweep_command(plan, fresh=True),
+        numbers={"batch_size": float(fell[0])},
+    )
 
 
 def _page_faults(
@@ -84,37 +143,51 @@ def _page_faults(
     plan: Plan,
     host: Mapping[str, Any],
 ) -> events.Diagnosis | None:
-    if not plan.device.startswith("cpu") or standing.field is None:
+    counting = standing.counting
+    if not plan.device.startswith("cpu") or counting is None or standing.peak is None:
         return None
-    faults = {size: faults_per_call(one) for size, one in by_size.items()}
-    before = [size for size in by_size if size < bent[0] and faults[size] is not None]
+    faults = {size: faults_per_call(counting_blocks(one)) for size, one in by_size.items()}
+    before = [
+        size
+        for size in by_size
+        if size < bent[0] and faults[size] is not None and size not in standing.unproven
+    ]
     if not before:
         return None
     # The best of the sizes before the bend, since the search may hold sizes that the bend has reached already.
-    reference = standing.field.leader_of(before)
+    reference = counting.leader_of(before)
     usual = (faults[reference] or 0.0) / reference
     for size in bent:
         count = faults.get(size)
         if count is None or count < 100.0 or count / size < FAULTS_JUMP * usual + 1.0:
             continue
-        call_ms = size / standing.field.throughput(size) * 1000.0
-        unbent_ms = size / standing.field.throughput(reference) * 1000.0
+        call_ms = size / counting.throughput(size) * 1000.0
+        unbent_ms = size / counting.throughput(reference) * 1000.0
         if model is not None and model.leaves_line_at is not None and model.leaves_line_at <= size:
             unbent_ms = min(unbent_ms, model.line.ms(size))
         lost_ms = call_ms - unbent_ms
         if lost_ms <= 0.0 or count * FAULT_MS < FAULT_PART * lost_ms:
             continue
-        return _page_fault_words(size, count, faults[reference] or 0.0, reference, lost_ms, plan, host)
+        where = " in a fresh process" if size in standing.unconfirmed else ""
+        usual_count = faults[reference] or 0.0
+        return _fault_remedy(
+            f"{_bend(size, standing.peak)} goes with {count:,.0f} page faults a call{where} "
+            f"({usual_count:,.0f} at {reference}): memory is given back to the system after a call and taken anew",
+            plan,
+            host,
+            numbers={
+                "batch_size": float(size),
+                "faults_per_call": count,
+                "usual_faults_per_call": usual_count,
+                "lost_ms_per_call": lost_ms,
+            },
+        )
     return None
 
 
-def _page_fault_words(
-    size: int, count: float, usual: float, reference: int, lost_ms: float, plan: Plan, host: Mapping[str, Any]
+def _fault_remedy(
+    text: str, plan: Plan, host: Mapping[str, Any], *, numbers: dict[str, float]
 ) -> events.Diagnosis:
-    text = (
-        f"the drop from {size} on goes with {count:,.0f} page faults a call ({usual:,.0f} at {reference}): "
-        "memory is given back to the system after a call and taken anew"
-    )
     remedy = command = ""
     # glibc's settings are Linux's; and where memory is kept already, the advice would send the person in a circle.
     if plan.allocator != "keep" and str(host.get("os", "Linux")).startswith("Linux"):
@@ -123,18 +196,7 @@ def _page_fault_words(
             "Measure with freed memory kept; if that helps, start the service with the same two variables."
         )
         command = sweep_command(plan, allocator="keep")
-    return events.Diagnosis(
-        kind="page-faults",
-        text=text,
-        remedy=remedy,
-        command=command,
-        numbers={
-            "batch_size": float(size),
-            "faults_per_call": count,
-            "usual_faults_per_call": usual,
-            "lost_ms_per_call": lost_ms,
-        },
-    )
+    return events.Diagnosis(kind="page-faults", text=text, remedy=remedy, command=command, numbers=numbers)
 
 
 def _threads(bent: Sequence[int], plan: Plan, host: Mapping[str, Any]) -> events.Diagnosis | None:
@@ -167,17 +229,22 @@ def _other_load(
 
 
 def _load(measurements: Sequence[Measurement]) -> float | None:
-    loads = [block.other_load for one in measurements for block in one.blocks if block.other_load is not None]
+    loads = [
+        block.other_load
+        for one in measurements
+        for block in counting_blocks(one)
+        if block.other_load is not None
+    ]
     return sum(loads) / len(loads) if loads else None
 
 
-def _drift(by_size: Mapping[int, Measurement], bent: Sequence[int]) -> events.Diagnosis | None:
+def _drift(by_size: Mapping[int, Measurement], bent: Sequence[int], peak: int) -> events.Diagnosis | None:
     found = drift([one.blocks for one in by_size.values()])
     if found is None or not found.significant or found.total > -DRIFT:
         return None
     text = (
         f"throughput fell by {-found.total:.0%} over the run at all sizes (heat, or clocks); "
-        f"the drop from {bent[0]} on may be part of it"
+        f"{_bend(bent[0], peak)} may be part of it"
     )
     return events.Diagnosis(
         kind="drift",
@@ -187,12 +254,12 @@ def _drift(by_size: Mapping[int, Measurement], bent: Sequence[int]) -> events.Di
     )
 
 
-def _working_set(bent: Sequence[int], plan: Plan) -> events.Diagnosis:
+def _working_set(bent: Sequence[int], plan: Plan, peak: int) -> events.Diagnosis:
     cpu = plan.device.startswith("cpu")
     where = "the processor's caches" if cpu else "the device"
     return events.Diagnosis(
         kind="working-set",
-        text=f"no counter explains the drop from {bent[0]} on: the model's own working set outgrows {where}",
+        text=f"no counter explains {_bend(bent[0], peak)}: the model's own working set outgrows {where}",
         remedy="Stay below it" + (", or try --channels-last." if cpu and not plan.channels_last else "."),
         numbers={"batch_size": float(bent[0])},
     )
@@ -226,12 +293,16 @@ _SWITCHES = {
 _UNITS = {"budget_s": "s", "size_budget_s": "s", "limit_ms": "ms"}
 
 
-def sweep_command(plan: Plan, *, allocator: str | None = None, threads: int | None = None) -> str:
+def sweep_command(
+    plan: Plan, *, allocator: str | None = None, threads: int | None = None, fresh: bool = False
+) -> str:
     """The sweep of the plan with one thing changed, as typed in a shell; options at their defaults are left out."""
     changed = allocator if allocator is not None else plan.allocator
     words = ["batchpeak", "sweep"]
     if changed != _DEFAULT.allocator:
         words += ["--allocator", changed]
+    if fresh:
+        plan = msgspec.structs.replace(plan, fresh=True)
     if threads is not None:
         plan = msgspec.structs.replace(plan, threads=threads)
     for name, option in _VALUED.items():

@@ -113,6 +113,17 @@ class Point(Event, frozen=True, tag="point", kw_only=True):
     throughput_mean: float | None = None
     """Items / wall time over every timed call, outliers included; `throughput` is robust against rare interruptions."""
 
+    @property
+    def fell(self) -> bool:
+        """Whether a fresh process measured the size to be slower, beyond doubt: then that figure counts."""
+        fresh = self.confirmed
+        return (
+            fresh is not None
+            and not fresh.agrees
+            and self.throughput is not None
+            and fresh.throughput < self.throughput
+        )
+
 
 class Warning(Event, frozen=True, tag="warning", kw_only=True):  # noqa: A001 - the event's name in the stream
     kind: str
@@ -130,6 +141,8 @@ class LimitVerdict(msgspec.Struct, frozen=True):
     calls: int = 0
     over: int = 0
     """Calls that took longer than the limit."""
+    fresh: bool = False
+    """Whether the calls are those of a fresh process that ran nothing but this size."""
 
 
 class Limit(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
 import numpy as np
 
 from engine import events, stats
@@ -34,15 +35,22 @@ def judge_limit(
 
 def verdict_of(measurement: Measurement, *, limit_ms: float, percentile: int) -> events.LimitVerdict:
     """One size against the limit. Where calls are timed in groups, the groups' means are what is judged."""
-    return _verdict(
-        measurement.batch_size, _judged_by(measurement, limit_ms, percentile), limit_ms, percentile
-    )
+    judged_by = _judged_by(measurement, limit_ms, percentile)
+    says = _verdict(measurement.batch_size, judged_by, limit_ms, percentile)
+    return msgspec.structs.replace(says, fresh=judged_by is not measurement.blocks)
+
+
+def limit_words(limit_ms: float) -> str:
+    """The limit as it was set: "20 ms", "1,500 ms"."""
+    return f"{limit_ms:,g} ms"
 
 
 def _judged_by(measurement: Measurement, limit_ms: float, percentile: int) -> Sequence[Block]:
     """The calls of the confirming process where they suffice for a verdict, else those of the run."""
     fresh = measurement.confirmed
-    decided = fresh and _verdict(measurement.batch_size, fresh, limit_ms, percentile).verdict != "unknown"
+    decided = (
+        bool(fresh) and _verdict(measurement.batch_size, fresh, limit_ms, percentile).verdict != "unknown"
+    )
     return fresh if decided else measurement.blocks
 
 
@@ -69,14 +77,15 @@ def _text(
     limit_ms: float,
     percentile: int,
 ) -> str:
-    limit = f"{_ms(limit_ms)} ms"
+    limit = limit_words(limit_ms)
     unknown = [verdict for verdict in verdicts if verdict.verdict == "unknown"]
     if not verdicts:
         return f"Nothing was measured against the limit of {limit}."
     if best is None and not unknown:
         time, nearest, or_more = min(_latency(one, limit_ms, percentile) for one in known)
+        where = " in a fresh process" if any(v.fresh for v in verdicts if v.batch_size == nearest) else ""
         sizes = f"none of {len(verdicts)} sizes stays" if len(verdicts) > 1 else "the one size does not stay"
-        return f"{sizes} under {limit}; nearest: batch size {nearest} with a p{percentile} of {_ms(time)} ms{or_more}"
+        return f"{sizes} under {limit}; nearest: batch size {nearest} with a p{percentile} of {_ms(time)} ms{or_more}{where}"
     parts = []
     if best is None:
         parts.append(f"no size surely stays under {limit} yet")
@@ -90,11 +99,31 @@ def _text(
             f"the latency does not simply rise with the batch size: {_list(odd)} "
             f"{'misses' if len(odd) == 1 else 'miss'} the limit while {passing[-1]} keeps it"
         )
+    parts.extend(_only_alone(known, verdicts, limit_ms, percentile))
     if unknown and len(unknown) <= 3:
         parts.extend(_needs(verdict) for verdict in unknown)
     elif unknown:
         parts.append(f"{_list([verdict.batch_size for verdict in unknown])} need more calls to say")
     return "; ".join(parts)
+
+
+def _only_alone(
+    known: Sequence[Measurement], verdicts: Sequence[events.LimitVerdict], limit_ms: float, percentile: int
+) -> list[str]:
+    """Sizes of which a fresh process says the opposite of the run, whose latencies the table shows."""
+    said = []
+    for verdict, one, many in (("fail", "misses", "miss"), ("pass", "keeps", "keep")):
+        sizes = [
+            measured.batch_size
+            for measured, found in zip(known, verdicts, strict=True)
+            if found.fresh
+            and found.verdict == verdict
+            and _verdict(measured.batch_size, measured.blocks, limit_ms, percentile).verdict
+            not in (verdict, "unknown")
+        ]
+        if sizes:
+            said.append(f"{_list(sizes)} {one if len(sizes) == 1 else many} it in a fresh process only")
+    return said
 
 
 def _needs(verdict: events.LimitVerdict) -> str:

@@ -91,10 +91,11 @@ def judge(
         if limit_ms is not None
         else None
     )
-    # Of a curve that no size has enough blocks for, nothing is explained.
-    settled = standing.field is not None and max(standing.field.counts) >= MIN_BLOCKS
-    model = fit_cost(call_times(standing.field)) if standing.field is not None and settled else None
-    diagnosis = diagnose(known, standing, model, plan=plan, host=host or {}) if settled else None
+    model = _cost(standing)
+    peak, counting = standing.peak, standing.counting
+    # Of a peak on too few blocks nothing is explained.
+    enough = peak is not None and counting is not None and counting.blocks(peak) >= MIN_BLOCKS
+    diagnosis = diagnose(known, standing, model, plan=plan, host=host or {}) if enough else None
     item = unit.partition("/")[0].removesuffix("s") or "item"
     recommended = _recommended(standing, limit)
     return Judgement(
@@ -104,7 +105,7 @@ def judge(
         kind=_kind(standing, limit),
         certain=standing.certain,
         limit=limit,
-        cost=model.event(item=item, because=_because(diagnosis)) if model is not None else None,
+        cost=_cost_event(model, standing, diagnosis, item) if model is not None else None,
         recommended=recommended,
         advice=advise(known, standing, limit, recommended, unit=unit),
         suggestions=suggestions(known, standing, limit),
@@ -129,9 +130,23 @@ def _kind(standing: Standing, limit: events.Limit | None) -> events.PeakKind:
     return "limit" if says.get(standing.peak) == "fail" else standing.kind
 
 
-def _because(diagnosis: events.Diagnosis | None) -> str:
+def _cost(standing: Standing) -> CostModel | None:
+    """The cost model of the figures that count; None when none of the sizes on its line has blocks enough."""
+    counting = standing.counting
+    if counting is None:
+        return None
+    model = fit_cost([time for time in call_times(counting) if time.batch_size not in standing.unproven])
+    settled = model is not None and max(map(counting.blocks, model.line.sizes)) >= MIN_BLOCKS
+    return model if settled else None
+
+
+def _cost_event(
+    model: CostModel, standing: Standing, diagnosis: events.Diagnosis | None, item: str
+) -> events.Cost:
     reasons = {"page-faults": "page faults", "working-set": "beyond the cache", "other-load": "other load"}
-    return reasons.get(diagnosis.kind, "") if diagnosis is not None else ""
+    because = reasons.get(diagnosis.kind, "") if diagnosis is not None else ""
+    alone = model.leaves_line_at in standing.unconfirmed
+    return model.event(item=item, because=because, where="in a fresh process" if alone else "")
 
 
 def _to_confirm(known: Iterable[Measurement], standing: Standing, recommended: int | None) -> tuple[int, ...]:
@@ -158,4 +173,7 @@ def _challenger(standing: Standing) -> int | None:
     between = [size for size in standing.undecided if holds < size < falls]
     if between:
         return between[len(between) // 2]
-    return None if holds else standing.best_of(standing.undecided)
+    below = [size for size in standing.undecided if size < holds]
+    if below or not holds:
+        return standing.best_of(below or standing.undecided)
+    return None

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from engine.latency import median
 from engine.results import Block, Measurement
-from engine.stats import t_quantile
+from engine.stats import location_of, t_quantile
 
 Array = npt.NDArray[np.float64]
 
@@ -98,31 +98,48 @@ class Field:
         """The log ratio is surely (error `alpha`) not below this."""
         return self.difference(first, second) - self.half_width(first, second, alpha)
 
-    def confirmed_by(self, levels: Mapping[int, Sequence[float]]) -> Field:
-        """The field of the sizes that have blocks of a fresh process of their own, at the levels of those blocks."""
-        sizes = tuple(sorted(levels))
-        places = [self.sizes.index(size) for size in sizes]
-        return Field(
-            sizes=sizes,
-            levels=np.array([_middle(levels[size]) for size in sizes]),
-            covariance=np.diag([1.0 / len(levels[size]) for size in sizes]),
-            noise=self.noise[places] if self.noise.size else self.noise,
-            freedom=self.freedom[places] if self.freedom.size else self.freedom,
-            counts=tuple(len(levels[size]) for size in sizes),
-        )
+    def with_fresh(self, fresh: Field, sizes: Iterable[int]) -> Field:
+        """This field with `sizes` standing at their levels in `fresh`, which shares no round with anything here."""
+        levels, covariance, counts = self.levels.copy(), self.covariance.copy(), list(self.counts)
+        noise, freedom = self.noise.copy(), self.freedom.copy()
+        for size in sizes:
+            here, there = self.sizes.index(size), fresh.sizes.index(size)
+            levels[here], counts[here] = fresh.levels[there], fresh.counts[there]
+            if noise.size:
+                noise[here], freedom[here] = fresh.noise[there], fresh.freedom[there]
+            # Only differences mean something: these make that of the size and any other the sum of both doubts.
+            covariance[here, :] = covariance[:, here] = (np.diag(covariance) - 1.0 / np.array(counts)) / 2.0
+            covariance[here, here] = 1.0 / counts[here]
+        return Field(self.sizes, levels, covariance, noise, freedom, tuple(counts))
+
+
+def apart(blocks: Mapping[int, Sequence[Block]]) -> Field | None:
+    """The field of sizes that were measured each in a process of its own: figure and doubt of each are of its own blocks.
+
+    Sizes with fewer than `stats.MIN_BLOCKS` blocks are left out; None when no size is left.
+    """
+    found = {size: place for size, of in sorted(blocks.items()) if (place := location_of(of)) is not None}
+    if not found:
+        return None
+    counts = tuple(len(blocks[size]) for size in found)
+    # As of one block, which is what a field holds; a noise of exactly 0 would make every difference sure.
+    noise = [
+        max(place.error * math.sqrt(count), 1e-5) for place, count in zip(found.values(), counts, strict=True)
+    ]
+    return Field(
+        sizes=tuple(found),
+        levels=np.array([place.level for place in found.values()]),
+        covariance=np.diag([1.0 / count for count in counts]),
+        noise=np.array(noise),
+        freedom=np.array([float(place.freedom) for place in found.values()]),
+        counts=counts,
+    )
 
 
 def _whole(freedom: float) -> int:
     """Degrees of freedom, rounded down, above 30 to tens: few values, so that their quantiles are looked up, not computed."""
     whole = max(1, int(freedom))
     return whole if whole <= 30 else whole // 10 * 10
-
-
-def _middle(levels: Sequence[float]) -> float:
-    """Trimmed mean, as of `stats.throughput_estimate`."""
-    ordered = np.sort(np.asarray(levels, dtype=np.float64))
-    cut = ordered.size // 5
-    return float(ordered[cut : ordered.size - cut].mean())
 
 
 def level_of(block: Block) -> float:

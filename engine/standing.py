@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from engine import events
 from engine.points import confirmed_of
-from engine.results import Measurement
-from engine.rivals import Field, fit, level_of, rows_of
+from engine.results import Block, Measurement
+from engine.rivals import Field, apart, fit, rows_of
 from engine.stats import CONFIDENCE, MIN_BLOCKS, throughput_estimate, throughput_interval
 
 TIE = math.log(0.98)
@@ -43,38 +43,54 @@ class Standing:
     field: Field | None = None
     """Levels of the run; of sizes that were confirmed, those of the confirmation are in `confirmed`."""
     confirmed: Field | None = None
+    counting: Field | None = None
+    """The levels that count: those of the run, but of `unconfirmed` those of the confirmation."""
     unconfirmed: tuple[int, ...] = ()
     fallen: tuple[int, ...] = ()
     """Those of `unconfirmed` that are slower in a fresh process."""
     undecided: tuple[int, ...] = ()
-    """Once one has fallen: the sizes that only the run's own figures put at the peak's confirmed throughput or above it."""
+    """Once one has fallen: the sizes, the peak perhaps among them, that only the run's own figures put among the best."""
+    unproven: tuple[int, ...] = ()
+    """Once one has fallen: all sizes that none has measured in a fresh process and that may have fallen there as well."""
     figures: Mapping[int, Figure] = dataclasses.field(default_factory=dict)
-    """Items per second of each deployable size, as its row shows it: the field's levels are for comparing only."""
+    """Items per second of each deployable size that count: the fields' levels are for comparing only."""
+    of_run: Mapping[int, Figure] = dataclasses.field(default_factory=dict)
+    """The same as the run measured them, which is what the rows show."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the peak and the sizes it is compared with have blocks enough for what is said of them."""
+        return self.peak is not None and not self.short
+
+    @property
+    def short(self) -> tuple[int, ...]:
+        """Of the peak and its ties those with too few blocks, ascending."""
+        counting = self.counting
+        if counting is None or self.peak is None:
+            return ()
+        return tuple(size for size in sorted((self.peak, *self.ties)) if counting.blocks(size) < MIN_BLOCKS)
+
+    def beside(self, first: int, second: int) -> Field | None:
+        """The field in which two sizes are compared: fresh processes where both have one, else the figures that count."""
+        both = self.confirmed
+        if both is not None and first in both.sizes and second in both.sizes:
+            return both
+        return self.counting
 
     def ratio(self, batch_size: int) -> float | None:
-        """Throughput of a size over that of the peak; None when either is unknown.
-
-        Like is compared with like: confirmations with each other when both sizes have one, else the figures of the run.
-        """
-        field = self.field
-        if field is None or self.peak is None or batch_size not in field.sizes:
+        """Throughput of a size over that of the peak, both as they count; None when either is unknown."""
+        if self.counting is None or self.peak is None or batch_size not in self.counting.sizes:
             return None
-        both = self.confirmed
-        if both is not None and self.peak in both.sizes and batch_size in both.sizes:
-            field = both
+        field = self.beside(batch_size, self.peak) or self.counting
         return math.exp(field.difference(batch_size, self.peak))
 
     def best_of(self, sizes: Iterable[int]) -> int:
         """Of these sizes the one to prefer: the peak, else the highest of those whose figures count. Raises ValueError on none."""
         among = list(sizes)
-        if self.peak in among or self.field is None:
-            return self.peak if self.peak in among else max(among)
-        counting = [size for size in among if size not in self.undecided] or among
-        return max(counting, key=self._level)
-
-    def _level(self, batch_size: int) -> float:
-        field = self.confirmed if batch_size in self.unconfirmed else self.field
-        return field.level(batch_size) if field is not None else 0.0
+        proven = [size for size in among if size not in self.undecided] or among
+        if self.peak in proven or self.counting is None:
+            return self.peak if self.peak in proven else max(proven)
+        return self.counting.leader_of(proven)
 
     def throughput(self, batch_size: int) -> Figure | None:
         """Items per second; of a size whose confirmation disagrees the confirmed figure. None for one that is not deployable."""
@@ -87,42 +103,86 @@ def stand(measurements: Iterable[Measurement]) -> Standing:
     field = fit(rows_of(known))
     if field is None:
         return Standing()
-    standing = replace(_of_run(known, field, field.leader), figures=_figures(known))
-    return _with_confirmations(known, field, standing)
+    deployable = [one for one in known if one.deployable]
+    standing = replace(
+        _of_run(field),
+        figures=_figures({one.batch_size: counting_blocks(one) for one in deployable}),
+        of_run=_figures({one.batch_size: one.blocks for one in deployable}),
+    )
+    standing = _with_confirmations(known, field, standing)
+    return replace(
+        standing,
+        kind=_kind(known, field, standing),
+        certain=_certain(standing) and not standing.undecided,
+    )
 
 
-def _figures(known: Iterable[Measurement]) -> dict[int, Figure]:
-    found = {}
-    for one in known:
-        fresh = confirmed_of(one)
-        blocks = one.blocks if fresh is None or fresh.agrees else one.confirmed
-        value, interval = throughput_estimate(blocks), throughput_interval(blocks)
-        if one.deployable and value is not None:
-            found[one.batch_size] = Figure(value, (interval.high - interval.low) / 2.0 if interval else None)
-    return found
+def counting_blocks(measurement: Measurement) -> tuple[Block, ...]:
+    """The blocks whose figure counts: those of the run, or of the fresh process where that one disagrees."""
+    fresh = confirmed_of(measurement)
+    return measurement.blocks if fresh is None or fresh.agrees else measurement.confirmed
 
 
-def _of_run(known: Sequence[Measurement], field: Field, peak: int) -> Standing:
-    others = [size for size in field.sizes if size != peak]
-    if not others:
-        return Standing(peak=peak, knee=peak, kind=_kind(known, field, peak, ()), field=field)
-    # Half of the error for telling who loses at all, half for how far those that do not may be above the peak.
-    error = (1.0 - CONFIDENCE) / 2.0
-    ties = tuple(
+def _figure(blocks: Sequence[Block]) -> Figure | None:
+    value, interval = throughput_estimate(blocks), throughput_interval(blocks)
+    return (
+        Figure(value, (interval.high - interval.low) / 2.0 if interval else None)
+        if value is not None
+        else None
+    )
+
+
+def _figures(blocks: Mapping[int, Sequence[Block]]) -> dict[int, Figure]:
+    return {size: figure for size, of in blocks.items() if (figure := _figure(of)) is not None}
+
+
+ERROR = (1.0 - CONFIDENCE) / 2.0
+"""Half of the error is for telling who loses at all, half for how far those that do not may be above the peak."""
+
+
+def _of_run(field: Field) -> Standing:
+    standing = Standing(peak=field.leader, field=field, counting=field)
+    return replace(standing, ties=_ties(standing), knee=knee_of(field, field.leader))
+
+
+def _ties(standing: Standing) -> tuple[int, ...]:
+    """The other sizes that cannot be told from the peak, or lie within 2 % of it."""
+    others = [size for size in _sizes(standing) if size != standing.peak]
+    return tuple(
         size
         for size in others
-        if field.highest(size, peak, error / len(others)) >= 0.0 or field.difference(size, peak) >= TIE
+        if _highest(standing, size, ERROR / len(others)) >= 0.0 or _difference(standing, size) >= TIE
     )
-    return Standing(
-        peak=peak,
-        ties=ties,
-        knee=knee_of(field, peak),
-        kind=_kind(known, field, peak, ties),
-        certain=max(field.counts) >= MIN_BLOCKS
-        and bool(field.noise.size)
-        and all(field.highest(size, peak, error / len(ties)) <= -TIE for size in ties),
-        field=field,
+
+
+def _certain(standing: Standing) -> bool:
+    if standing.field is None or len(standing.field.sizes) < 2 or not standing.settled:
+        return False
+    known = bool(standing.field.noise.size)
+    return known and all(
+        _highest(standing, size, ERROR / len(standing.ties)) <= -TIE for size in standing.ties
     )
+
+
+def _sizes(standing: Standing) -> tuple[int, ...]:
+    return standing.counting.sizes if standing.counting is not None else ()
+
+
+def _difference(standing: Standing, size: int) -> float:
+    """Log ratio of a size to the peak."""
+    field = standing.beside(size, standing.peak or size)
+    return field.difference(size, standing.peak or size) if field is not None else 0.0
+
+
+def _highest(standing: Standing, size: int, alpha: float) -> float:
+    """What the log ratio of a size to the peak surely does not exceed."""
+    field = standing.beside(size, standing.peak or size)
+    return field.highest(size, standing.peak or size, alpha) if field is not None else math.inf
+
+
+def _lowest(standing: Standing, size: int, alpha: float) -> float:
+    """What the log ratio of a size to the peak surely reaches."""
+    return 2.0 * _difference(standing, size) - _highest(standing, size, alpha)
 
 
 def knee_of(field: Field, peak: int) -> int:
@@ -136,73 +196,75 @@ def knee_of(field: Field, peak: int) -> int:
 
 def _with_confirmations(known: Sequence[Measurement], field: Field, standing: Standing) -> Standing:
     """Let confirmations count: against each other, since a fresh process and a used one differ in more than the size."""
-    levels = {
-        one.batch_size: [level_of(block) for block in one.confirmed]
-        for one in known
-        if len(one.confirmed) >= MIN_BLOCKS and one.batch_size in field.sizes
-    }
-    if not levels or standing.peak is None:
+    confirmed = apart({one.batch_size: one.confirmed for one in known if one.batch_size in field.sizes})
+    if confirmed is None or standing.peak is None:
         return standing
-    confirmed = field.confirmed_by(levels)
-    alpha = (1.0 - CONFIDENCE) / len(levels)
     unconfirmed = tuple(
         one.batch_size
         for one in known
-        if one.batch_size in levels and (said := confirmed_of(one)) is not None and not said.agrees
+        if one.batch_size in confirmed.sizes and (said := confirmed_of(one)) is not None and not said.agrees
     )
-    fallen = tuple(size for size in unconfirmed if confirmed.level(size) < field.level(size))
-    peak, ties, knee = standing.peak, standing.ties, standing.knee
-    best = confirmed.leader
-    if peak in confirmed.sizes and best != peak and confirmed.lowest(best, peak, alpha) > 0.0:
-        ties = (
-            tuple(sorted({*ties, peak} - {best}))
-            if confirmed.difference(peak, best) >= TIE
-            else tuple(size for size in ties if size != best)
-        )
-        peak = best
-    undecided: tuple[int, ...] = ()
-    if fallen and peak in confirmed.sizes:
-        # What brought one size down in a fresh process may bring down every size that none has measured.
-        least = confirmed.level(peak) + TIE
-        undecided = tuple(
-            size for size in field.sizes if size not in confirmed.sizes and field.level(size) >= least
-        )
-        level = [
-            size
-            for size in confirmed.sizes
-            if size != peak
-            and (confirmed.highest(size, peak, alpha) >= 0.0 or confirmed.difference(size, peak) >= TIE)
-        ]
-        ties = tuple(sorted((*level, *undecided)))
-        if knee not in confirmed.sizes:
-            knee = peak
-    if (
-        knee is not None
-        and knee in confirmed.sizes
-        and peak in confirmed.sizes
-        and (
-            knee > peak
-            # A knee that fell must reach its 95 % in fresh processes as surely as it did in the run.
-            or (confirmed.lowest if knee in fallen else confirmed.highest)(knee, peak, alpha) < KNEE
-        )
-    ):
-        knee = peak
-    return replace(
+    fallen = tuple(size for size in unconfirmed if standing.figures[size].value < standing.of_run[size].value)
+    found = replace(
         standing,
-        peak=peak,
-        ties=ties,
-        knee=knee,
-        kind=_kind(known, field, peak, ties),
-        certain=standing.certain and not undecided,
         confirmed=confirmed,
+        counting=field.with_fresh(confirmed, unconfirmed) if unconfirmed else field,
         unconfirmed=unconfirmed,
         fallen=fallen,
-        undecided=undecided,
+        unproven=_unproven(field, confirmed, fallen),
+        peak=_peak_of(confirmed, standing.peak),
+    )
+    if unconfirmed or found.peak != standing.peak:
+        found = replace(found, ties=_ties(found))
+    return replace(found, knee=_knee(found, standing.knee), undecided=_undecided(found))
+
+
+def _peak_of(confirmed: Field, peak: int) -> int:
+    """The run's peak, or the size that surely beats it where both run alone."""
+    best, alpha = confirmed.leader, (1.0 - CONFIDENCE) / len(confirmed.sizes)
+    return best if peak in confirmed.sizes and confirmed.lowest(best, peak, alpha) > 0.0 else peak
+
+
+def _unproven(field: Field, confirmed: Field, fallen: Sequence[int]) -> tuple[int, ...]:
+    """What brought one size down in a fresh process may bring down every size that none has measured, from some size on."""
+    if not fallen:
+        return ()
+    holds = max((size for size in confirmed.sizes if size < min(fallen)), default=0)
+    return tuple(size for size in field.sizes if size > holds and size not in confirmed.sizes)
+
+
+def _undecided(standing: Standing) -> tuple[int, ...]:
+    confirmed = standing.confirmed
+    if not standing.fallen or confirmed is None or standing.peak is None:
+        return ()
+    return tuple(
+        size
+        for size in sorted((*standing.ties, standing.peak))
+        if size not in confirmed.sizes and (size in standing.unproven or _difference(standing, size) > 0.0)
     )
 
 
-def _kind(known: Sequence[Measurement], field: Field, peak: int, ties: Sequence[int]) -> events.PeakKind:
-    together = sorted((*ties, peak))
+def _knee(standing: Standing, of_run: int | None) -> int | None:
+    """The run's knee where fresh processes do not contradict it; once a size has fallen, the smallest that surely is one there."""
+    peak, confirmed = standing.peak, standing.confirmed
+    if peak is None or confirmed is None:
+        return of_run
+    alpha = (1.0 - CONFIDENCE) / len(confirmed.sizes)
+    found = [peak]
+    if of_run is not None and of_run < peak and of_run not in standing.unproven:
+        # Where the peak is faster alone, or the knee slower, what the run was sure of is to be shown anew.
+        rose = peak in standing.unconfirmed and peak not in standing.fallen
+        reached = _lowest if rose or of_run in standing.fallen else _highest
+        if reached(standing, of_run, alpha) >= KNEE:
+            found.append(of_run)
+    if standing.fallen:
+        found += [size for size in confirmed.sizes if size < peak and _lowest(standing, size, alpha) >= KNEE]
+    return min(found)
+
+
+def _kind(known: Sequence[Measurement], field: Field, standing: Standing) -> events.PeakKind:
+    peak = standing.peak or field.leader
+    together = sorted((*standing.ties, peak))
     largest = field.sizes[-1]
     cut = cut_at(known, largest) is not None
     if len(field.sizes) == 1:

@@ -45,6 +45,7 @@ __all__ = [
     "Floats",
     "Interval",
     "LimitSays",
+    "Location",
     "Outliers",
     "binomial_tail_at_least",
     "binomial_tail_at_most",
@@ -55,6 +56,7 @@ __all__ = [
     "latency_percentiles",
     "limit_says",
     "limit_verdict",
+    "location_of",
     "luck_factor",
     "mean_throughput",
     "outliers",
@@ -124,6 +126,15 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
+class Location:
+    """Natural log of items/s, its standard error (the one that the interval is made with) and the degrees of freedom of that."""
+
+    level: float
+    error: float
+    freedom: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Location:
     """A trimmed mean, its standard error and the degrees of freedom of that."""
 
@@ -163,6 +174,17 @@ def throughput_estimate(blocks: Sequence[Block]) -> float | None:
     cut = _cut(len(times))
     kept = times[cut : len(times) - cut]
     return len(kept) / sum(kept)
+
+
+def location_of(blocks: Sequence[Block]) -> Location | None:
+    """Where the blocks put a size, as `throughput_interval` sees it; None for fewer than `MIN_BLOCKS` blocks."""
+    times = _seconds_per_item(blocks)
+    if len(times) < MIN_BLOCKS:
+        return None
+    place = _location(_steady(times))
+    return Location(
+        -math.log(place.mean), place.error / place.mean * luck_factor(place.freedom), place.freedom
+    )
 
 
 def mean_throughput(blocks: Sequence[Block]) -> float | None:

@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from engine.costmodel import CallTime, fit_cost, forecast_memory_mb
-from engine.results import Measurement, Prepared
+from engine.costmodel import CallTime, fit_cost
 
 
 def times(ms: dict[int, float], error: float = 0.005) -> list[CallTime]:
@@ -95,15 +94,3 @@ def test_forecasts_follow_what_was_measured() -> None:
     beyond = fit_cost(times({size: (2.0 + 0.05 * size) * (1.5 if size >= 512 else 1.0) for size in DOUBLING}))
     assert beyond is not None
     assert beyond.forecast_ms(4096) == pytest.approx(2 * beyond.forecast_ms(2048))
-
-
-def test_memory_is_forecast_along_the_two_largest_sizes() -> None:
-    def needing(size: int, mb: float | None) -> Measurement:
-        return Measurement(size, prepared=Prepared(size, 1.0, 1, memory_mb=mb))
-
-    assert forecast_memory_mb([], 64) is None
-    assert forecast_memory_mb([needing(1, None)], 64) is None
-    assert forecast_memory_mb([needing(8, 40.0)], 64) == pytest.approx(320.0)
-    known = [needing(1, 12.0), needing(64, 112.0), needing(128, 212.0)]
-    assert forecast_memory_mb(known, 1024) == pytest.approx(212.0 + 896 * 100 / 64)
-    assert forecast_memory_mb(known, 100) == pytest.approx(212.0)

@@ -91,3 +91,70 @@ def test_the_command_carries_the_plan_s_other_options_quoted_for_a_shell() -> No
         "batchpeak sweep --allocator keep --dtype bfloat16 --budget 30s --limit 20ms --channels-last "
         "--model-arg width=2 --batch-sizes 1,64 'my models/net.py:Net'"
     )
+
+
+def fallen(among: int | None, alone: int | None) -> list[Measurement]:
+    """32 holds alone; 56, the fastest among the others, does not; 128 is slower in the run as well."""
+    known = []
+    for size, ms, fresh_ms in (
+        (1, 0.41, None),
+        (4, 0.62, None),
+        (8, 0.9, None),
+        (32, 2.6, 2.6),
+        (56, 4.4, 7.0),
+        (128, 12.0, None),
+    ):
+        one = measured(size, ms, noise=0.001, faults=among)
+        if fresh_ms is not None:
+            alone_faults = alone if size == 56 else among
+            fresh = measured(size, fresh_ms, noise=0.001, faults=alone_faults)
+            one = msgspec.structs.replace(one, confirmed=fresh.blocks)
+        known.append(one)
+    return known
+
+
+def test_faults_that_a_size_has_only_alone_explain_why_it_fell() -> None:
+    verdict = judge(fallen(12, 3100), host=HOST)
+    assert (verdict.recommended, verdict.standing.fallen) == (32, (56,))
+    diagnosis = verdict.diagnosis
+    assert diagnosis is not None
+    assert diagnosis.kind == "page-faults"
+    assert diagnosis.text == (
+        "in a fresh process 56 has 3,100 page faults a call, 12 among the other sizes: alone, memory is given back to the "
+        "system after a call and taken anew; what the run had allocated before kept it; `--allocator keep` tries without"
+    )
+    assert "--allocator keep" in diagnosis.command
+    assert diagnosis.numbers["faults_per_call"] == 3100.0
+    assert verdict.cost is not None
+    assert verdict.cost.text.endswith("more than the line in a fresh process: page faults")
+
+
+def test_a_fall_that_no_counter_explains_is_not_laid_to_the_run() -> None:
+    for among, alone in ((None, None), (12, 12), (12, 150)):
+        diagnosis = judge(
+            fallen(among, alone), plan=Plan(batch_sizes=(1, 4, 8, 32, 56, 128)), host=HOST
+        ).diagnosis
+        assert diagnosis is not None
+        assert diagnosis.kind == "process-history"
+        assert diagnosis.text.startswith("56 is slower in a fresh process than among the other sizes")
+        assert diagnosis.command == "batchpeak sweep --fresh --batch-sizes 1,4,8,32,56,128"
+
+
+def test_a_peak_that_fell_is_explained_though_nothing_bends() -> None:
+    one = measured(64, 5.0, noise=0.001, faults=0)
+    slow = measured(64, 6.0, noise=0.001, faults=900)
+    diagnosis = judge(
+        [measured(8, 3.0, faults=0), msgspec.structs.replace(one, confirmed=slow.blocks)], host=HOST
+    ).diagnosis
+    assert diagnosis is not None
+    assert diagnosis.text.startswith("in a fresh process 64 has 900 page faults a call")
+
+
+def test_below_the_peak_there_is_no_drop_to_speak_of() -> None:
+    # From 512 on each call costs 40 % more than the line, and the throughput rises all the same.
+    line = {size: (20.0 + 0.01 * size) * (1.4 if size >= 512 else 1.0) for size in (64, 128, 256, 512, 1024)}
+    known = [measured(size, ms, faults=17216 if size >= 512 else 0) for size, ms in line.items()]
+    verdict = judge(known, host=HOST)
+    assert verdict.peak == 1024
+    assert verdict.diagnosis is not None
+    assert verdict.diagnosis.text.startswith("the extra cost from 512 on goes with 17,216 page faults a call")

@@ -235,7 +235,7 @@ def test_a_confirmation_that_disagrees_counts_and_is_said() -> None:
     assert verdict.standing.unconfirmed == (128,)
     assert verdict.peak == 32
     assert verdict.knee == 32
-    assert "In a fresh process 128 reaches 16,420 images/s, not 21,380." in verdict.advice
+    assert "In a fresh process 128 reaches 16,420 images/s, not 21,400." in verdict.advice
 
 
 FAULTY = {1: 0.6, 8: 1.4, 16: 2.6, 32: 5.25, 48: 7.4, 64: 9.7, 128: 22.0}
@@ -387,3 +387,98 @@ def test_too_few_blocks_recommend_nothing_however_far_the_sizes_are_apart() -> N
     verdict = judge([measured(size, ms, blocks=3) for size, ms in CNN.items()])
     assert not verdict.certain
     assert verdict.advice.startswith("Cannot tell the peak yet")
+
+
+def test_a_fallen_size_bends_the_curve_and_leaves_the_line_where_it_fell() -> None:
+    known = faulty(at_48=18.0, at_64=25.0, at_16=2.6, at_32=5.25)
+    verdict = judge(known)
+    assert verdict.recommended == 16
+    assert verdict.diagnosis is not None
+    assert "128" not in verdict.diagnosis.text
+    assert verdict.cost is not None
+    assert verdict.cost.leaves_line_at == 48
+    assert "from 48 on each image costs" in verdict.cost.text
+    assert "more than the line in a fresh process" in verdict.cost.text
+
+
+def test_what_a_limit_leaves_of_the_peak_is_told_of_the_figures_shown() -> None:
+    known = [
+        measured(8, 2.0, noise=0.001, confirmed_ms=2.0),
+        measured(16, 3.9, noise=0.001),
+        measured(64, 14.0, noise=0.001, confirmed_ms=15.0),
+    ]
+    verdict = judge(known, limit_ms=10.0)
+    assert (verdict.peak, verdict.recommended) == (64, 16)
+    assert "at 4,102 images/s among the other sizes, 96 % of the peak (64)." in verdict.advice
+    assert verdict.advice.endswith("In a fresh process 64 reaches 4,266 images/s, not 4,572.")
+
+
+def test_the_size_recommended_is_the_one_that_the_advice_deploys_after_a_fall() -> None:
+    known = [
+        measured(size, ms, noise=0.001, confirmed_ms=fresh)
+        for size, ms, fresh in (
+            (8, 1.40, 1.40),
+            (16, 2.75, 2.75),
+            (32, 5.3, None),
+            (48, 7.4, 18.0),
+            (64, 9.7, 25.0),
+        )
+    ]
+    verdict = judge(known)
+    assert (verdict.peak, verdict.knee, verdict.recommended) == (16, 8, 8)
+    assert verdict.standing.undecided == (32,)
+    assert verdict.advice.startswith(
+        "Deploy 8: surely 95 % of 16, the fastest that a fresh process confirms, at half of its latency."
+    )
+
+
+def test_sizes_that_differ_both_ways_are_told_apart() -> None:
+    verdict = judge(faulty(at_48=18.0, at_64=9.0, at_16=2.6, at_32=5.25))
+    assert "In a fresh process 48 is slower and 64 is faster; the figures from there count." in verdict.advice
+    assert verdict.peak == 64
+
+
+def test_what_fell_is_told_though_the_peak_is_open() -> None:
+    known = [
+        measured(size, ms, noise=0.03, seed=7, confirmed_ms=fresh)
+        for size, ms, fresh in ((1, 0.7, None), (32, 3.4, 3.4), (48, 5.1, 5.1), (128, 12.0, 16.0))
+    ]
+    verdict = judge(known)
+    assert verdict.standing.fallen == (128,)
+    assert verdict.advice.startswith("Cannot tell the peak: 32 and 48 tie within the noise.")
+    assert "In a fresh process 128 reaches" in verdict.advice
+
+
+def test_too_few_blocks_of_the_peak_are_named_however_many_another_size_has() -> None:
+    known = [measured(1, 0.2, blocks=30), measured(8, 0.6, blocks=30), measured(512, 20.0, blocks=2)]
+    verdict = judge(known)
+    assert verdict.peak == 512
+    assert not verdict.certain
+    assert verdict.advice.startswith("Cannot tell the peak yet: too few blocks of 512. 512 leads")
+    assert verdict.diagnosis is None
+
+
+def test_a_rival_on_few_blocks_keeps_the_peak_open_and_a_loser_does_not() -> None:
+    peak, rival = measured(64, 3.0, noise=0.001), measured(128, 5.99, noise=0.001, blocks=3)
+    assert not judge([peak, rival]).certain
+    assert "too few blocks of 128" in judge([peak, rival]).advice
+    assert judge([peak, measured(128, 9.0, noise=0.001, blocks=3)]).certain
+
+
+def test_a_limit_is_judged_and_told_by_the_process_that_counts() -> None:
+    known = [
+        measured(8, 2.0, noise=0.001, confirmed_ms=2.0),
+        measured(16, 3.0, noise=0.001, confirmed_ms=5.0),
+    ]
+    verdict = judge(known, limit_ms=4.0)
+    assert verdict.limit is not None
+    assert [(one.verdict, one.fresh) for one in verdict.limit.verdicts] == [("pass", True), ("fail", True)]
+    assert verdict.limit.text == "p99 stays under 4 ms at batch size 8; 16 misses it in a fresh process only"
+    strict = judge(known, limit_ms=1.0).limit
+    assert strict is not None
+    assert strict.text.endswith("nearest: batch size 8 with a p99 of 2 ms in a fresh process")
+
+
+def test_a_limit_is_quoted_as_it_was_set() -> None:
+    advice = judge([measured(8, 1.0), measured(16, 1.9)], limit_ms=1234.5).advice
+    assert "stays under 1,234.5 ms" in advice
