@@ -48,10 +48,13 @@ POINT_COLUMNS: tuple[str, ...] = (
     "confirmed_throughput_high",
     "error",
     "warnings",
+    "confirmed_faults_per_call",
+    "counting_throughput",
 )
 """Of sweeps and searches, one row a batch size. New columns are only ever added at the end.
 
-`throughput*` are in `throughput_unit` (images/s or items/s), which depends on the model.
+`throughput*` are in `throughput_unit` (images/s or items/s), which depends on the model. `counting_throughput` is what the
+verdict rests on: `confirmed_throughput` where that disagrees with `throughput`, else `throughput`.
 """
 
 LANE_COLUMNS: tuple[str, ...] = (
@@ -136,6 +139,7 @@ def to_markdown(record: RunRecord) -> str:
         lines.extend(_race_table(record))
     elif record.points:
         lines.extend(_point_table(record))
+    lines.extend(_fresh_figures(record))
     if record.verdict is not None and record.verdict.advice:
         lines.extend(["", _escape(record.verdict.advice)])
     lines.extend(["", *(f"- {_escape(warning.text)}" for warning in record.warnings)])
@@ -182,6 +186,10 @@ def _point(point: Point, record: RunRecord) -> dict[str, Value]:
         "confirmed_throughput_high": confirmed.high if confirmed else None,
         "error": f"{error.title}: {error.message}" if error else None,
         "warnings": "; ".join(warned.text for warned in point.warnings),
+        "confirmed_faults_per_call": confirmed.faults_per_call if confirmed else None,
+        "counting_throughput": confirmed.throughput
+        if confirmed and not confirmed.agrees
+        else point.throughput,
     }
 
 
@@ -204,10 +212,13 @@ def _lane(lane: Lane, record: RunRecord) -> dict[str, Value]:
 
 
 def marks(batch_size: int, record: RunRecord) -> list[str]:
-    """What the verdict calls a size: peak, tie, knee, recommended, limit (the best that keeps it)."""
-    verdict = record.verdict
+    """What the verdict calls a size: peak, tie, knee, recommended, limit (the best that keeps it); and fell: slower in a
+    fresh process.
+    """
+    verdict, point = record.verdict, record.points.get(batch_size)
+    fell = ["fell"] if point is not None and point.fell else []
     if verdict is None:
-        return []
+        return fell
     named = {
         "peak": batch_size == verdict.peak,
         "tie": batch_size in verdict.ties and batch_size != verdict.peak,
@@ -215,7 +226,7 @@ def marks(batch_size: int, record: RunRecord) -> list[str]:
         "recommended": batch_size == verdict.recommended,
         "limit": verdict.limit is not None and batch_size == verdict.limit.best,
     }
-    return [name for name, holds in named.items() if holds]
+    return [name for name, holds in named.items() if holds] + fell
 
 
 def _unit(record: RunRecord) -> str:
@@ -320,6 +331,17 @@ def _point_table(record: RunRecord) -> list[str]:
         for _, point in sorted(record.points.items())
     ]
     return _markdown_table(headers, rows, left=(8, 9))
+
+
+def _fresh_figures(record: RunRecord) -> list[str]:
+    """A line for each size of which a fresh process says otherwise than the table."""
+    said = [
+        f"- In a fresh process {size} reaches {_figure(fresh.throughput)} {_escape(_unit(record))} "
+        f"({_between(fresh.low, fresh.high)}): that figure counts."
+        for size, point in sorted(record.points.items())
+        if (fresh := point.confirmed) is not None and not fresh.agrees
+    ]
+    return ["", *said] if said else []
 
 
 def _race_table(record: RunRecord) -> list[str]:

@@ -16,7 +16,7 @@ from engine.record import RunRecord
 from tui import formats
 from tui.headless_notes import failure_lines
 from tui.headless_outputs import Printer, tell_end
-from tui.headless_rows import Column, columns, fitting, headline, mark_of, unit_of
+from tui.headless_rows import Column, columns_of, fitting, headline, mark_of
 from tui.terminal import Charset, safe_text
 
 REFRESH_S = 0.5
@@ -109,8 +109,7 @@ class LiveTable:
         return Group(*parts)
 
     def _table(self, record: RunRecord) -> Table:
-        percentile = record.started.plan.percentile if record.started else 99
-        shown = fitting(columns(unit_of(record), percentile), self._console.width)
+        shown = fitting(columns_of(record), self._console.width)
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_edge=False)
         for column in shown:
             table.add_column(
@@ -138,10 +137,8 @@ class LiveTable:
                 "state": _waits(record),
             }
             return [self._text(waiting.get(column.header, ""), "dim") for column in shown]
-        mark = mark_of(size, record.verdict)
-        style = (
-            "bold" if mark in ("peak", "knee", "p+k") and point.state == "stable" else _STYLES[point.state]
-        )
+        mark = mark_of(size, record.verdict, fell=point.fell)
+        style = "bold" if mark.startswith(("p", "k")) and point.state == "stable" else _STYLES[point.state]
         return [self._text(column.cell(point, mark), style) for column in shown]
 
     def _lanes(self, record: RunRecord) -> Table:

@@ -10,7 +10,7 @@ from engine import events
 from engine.record import RunRecord
 from tui import formats
 from tui.headless_notes import failure_lines, remark
-from tui.headless_rows import Column, columns, fitting, headline, line, sentence, unit_of
+from tui.headless_rows import Column, columns_of, fitting, headline, line, sentence, unit_of
 from tui.headless_rows import rows as rows_of
 from tui.headless_summary import ending, failed, measured, summary
 from tui.terminal import Charset, safe_text
@@ -118,8 +118,7 @@ class Lines:
 
     def _head(self, record: RunRecord) -> None:
         if not self._columns:
-            percentile = record.started.plan.percentile if record.started else 99
-            self._columns = columns(unit_of(record), percentile)[1:]  # marks are known at the end only
+            self._columns = columns_of(record)[1:]  # marks are known at the end only
             self._printer.line(headline(record.started, record.model))
             if record.started is None or record.started.kind != "race":
                 self._printer.line(line([column.header for column in self._columns], self._columns))
@@ -203,8 +202,7 @@ def tell_record(
         for point, _ in shown:
             printer.line(sentence(point, unit))
     elif shown:
-        percentile = record.started.plan.percentile if record.started else 99
-        every = columns(unit, percentile)
+        every = columns_of(record)
         if width is not None:
             every = fitting(every, width)
         printer.line(line([column.header for column in every], every))

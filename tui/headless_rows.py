@@ -36,14 +36,25 @@ def item_of(unit: str) -> str:
     return unit.removesuffix("/s").removesuffix("s") or "item"
 
 
-def columns(unit: str, percentile: int = 99) -> tuple[Column, ...]:
-    """All columns, in order. A limit's percentile has its own column where the events carry it."""
+def columns_of(record: RunRecord) -> tuple[Column, ...]:
+    """All columns of a run as it is known now."""
+    counts = any(one.confirmed and not one.confirmed.agrees for one in record.points.values())
+    percentile = record.started.plan.percentile if record.started else 99
+    return columns(unit_of(record), percentile, fresh=counts)
+
+
+def columns(unit: str, percentile: int = 99, *, fresh: bool = False) -> tuple[Column, ...]:
+    """All columns, in order. A limit's percentile has its own column where the events carry it.
+
+    `fresh` adds the figures of fresh processes that disagree with the run's, and so count.
+    """
     asked = [percentile] if percentile in (90, 95) else []
     return (
         Column("", 4, 2, lambda _, mark: mark),
         Column("batch", 6, 0, lambda point, _: formats.count(point.batch_size)),
         Column(unit, max(len(unit), 9), 0, lambda point, _: _throughput(point)),
         Column("±", 6, 1, lambda point, _: _plus_minus(point)),
+        *((Column("fresh", 9, 1, lambda point, _: _fresh(point)),) if fresh else ()),
         Column("p50 ms", 7, 3, lambda point, _: formats.ms(point.latency_ms.p50)),
         *(
             Column(f"p{number} ms", 9, 1, lambda point, _, name=f"p{number}": _percentile(point, name))  # type: ignore[misc]
@@ -78,8 +89,18 @@ def line(cells: Sequence[str], of: Sequence[Column]) -> str:
     return "  ".join(set_out).rstrip()
 
 
-def mark_of(size: int, verdict: Verdict | None) -> str:
-    """ "peak", "knee", "p+k" (both), "tie", or "lead" while the peak is not certain: a word, so that no mark is a colour only."""
+def mark_of(size: int, verdict: Verdict | None, *, fell: bool = False) -> str:
+    """ "peak", "knee", "p+k" (both), "tie", or "lead" while the peak is not certain: a word, so that no mark is a colour only.
+
+    A size that is slower in a fresh process is marked "fell", or by "+f" behind what else it is.
+    """
+    mark = _mark(size, verdict)
+    if not fell:
+        return mark
+    return {"": "fell", "p+k": "pk+f"}.get(mark, f"{mark[:1]}+f")
+
+
+def _mark(size: int, verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
     if size == verdict.peak and not verdict.certain:
@@ -93,7 +114,10 @@ def mark_of(size: int, verdict: Verdict | None) -> str:
 
 def rows(record: RunRecord) -> list[tuple[Point, str]]:
     """Every size with its mark, ascending. Sizes of the plan that were not reached are not in it."""
-    return [(point, mark_of(size, record.verdict)) for size, point in sorted(record.points.items())]
+    return [
+        (point, mark_of(size, record.verdict, fell=point.fell))
+        for size, point in sorted(record.points.items())
+    ]
 
 
 def sentence(point: Point, unit: str) -> str:
@@ -117,7 +141,8 @@ def sentence(point: Point, unit: str) -> str:
         parts.append(f"{formats.memory_mb(point.memory_mb)} MB")
     if point.faults_per_call is not None:
         parts.append(f"{formats.count(point.faults_per_call)} page faults a call")
-    return f"{head}{'; '.join(parts)}. {_STATES[point.state].capitalize()}."
+    counts = f" In a fresh process {_fresh(point)} {unit}: that figure counts." if _fresh(point) else ""
+    return f"{head}{'; '.join(parts)}. {_STATES[point.state].capitalize()}.{counts}"
 
 
 def headline(started: RunStarted | None, ready: ModelReady | None) -> str:
@@ -170,6 +195,14 @@ _STATES = {
 
 def _throughput(point: Point) -> str:
     return formats.throughput(point.throughput, point.throughput_low, point.throughput_high)
+
+
+def _fresh(point: Point) -> str:
+    """What a fresh process measured where that counts, "" where the run's own figure does."""
+    fresh = point.confirmed
+    if fresh is None or fresh.agrees:
+        return ""
+    return formats.throughput(fresh.throughput, fresh.low, fresh.high)
 
 
 def _plus_minus(point: Point) -> str:

@@ -6,7 +6,9 @@ import click
 import msgspec
 import pytest
 
+from engine.events import Confirmed
 from engine.plan import Plan
+from engine.record import RunRecord
 from tests.unit import cli_runs as runs
 from tui import headless_rows as rows
 from tui.cli import cli
@@ -78,3 +80,33 @@ def test_what_leads_is_not_called_the_peak_before_that_is_certain() -> None:
     assert [rows.mark_of(size, said) for size in (1, 8, 16, 32)] == ["", "knee", "tie", "peak"]
     unsure = msgspec.structs.replace(said, certain=False)
     assert [rows.mark_of(size, unsure) for size in (1, 8, 16, 32)] == ["", "knee", "tie", "lead"]
+
+
+FELL = Confirmed(5000.0, 4950.0, 5050.0, faults_per_call=3100.0, agrees=False)
+
+
+def test_a_size_that_fell_is_marked_beside_whatever_else_it_is() -> None:
+    said = runs.verdict(32, knee=8, ties=(16,))
+    assert [rows.mark_of(size, said, fell=True) for size in (1, 8, 16, 32)] == ["fell", "k+f", "t+f", "p+f"]
+    both = runs.verdict(32, knee=32)
+    assert rows.mark_of(32, both, fell=True) == "pk+f"
+    assert rows.mark_of(32, None, fell=True) == "fell"
+    assert all(len(rows.mark_of(size, both, fell=True)) <= 4 for size in (1, 32))
+
+
+def test_the_figure_that_counts_has_a_column_once_there_is_one() -> None:
+    plain = RunRecord.of([runs.started(Plan()), runs.ready(), runs.stable(8, 1600.0)])
+    assert "fresh" not in [column.header for column in rows.columns_of(plain)]
+    fell = RunRecord.of([
+        runs.started(Plan()), runs.ready(), runs.stable(8, 1600.0), runs.stable(32, 6400.0, confirmed=FELL)
+    ])  # fmt: skip
+    (column,) = [one for one in rows.columns_of(fell) if one.header == "fresh"]
+    assert [column.cell(point, mark) for point, mark in rows.rows(fell)] == ["", "5,000"]
+    assert [mark for _, mark in rows.rows(fell)] == ["", "fell"]
+    assert "fresh" in [one.header for one in rows.fitting(rows.columns_of(fell), 80)]
+
+
+def test_read_aloud_a_row_tells_which_figure_counts() -> None:
+    said = rows.sentence(runs.stable(32, 6400.0, confirmed=FELL), "images/s")
+    assert said.endswith("Stable. In a fresh process 5,000 images/s: that figure counts.")
+    assert "fresh" not in rows.sentence(runs.stable(32, 6400.0), "images/s")

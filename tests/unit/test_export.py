@@ -42,7 +42,7 @@ def test_the_columns_are_fixed_and_carry_their_units() -> None:
         "run,model,device,threads,dtype,allocator,batch_size,state,marks,throughput,throughput_low,throughput_high,"
         "throughput_unit,latency_p50_ms,latency_p90_ms,latency_p95_ms,latency_p99_ms,ms_per_item,calls,blocks,cold_ms,"
         "memory_mb,faults_per_call,effective_batch_size,confirmed_throughput,confirmed_throughput_low,"
-        "confirmed_throughput_high,error,warnings"
+        "confirmed_throughput_high,error,warnings,confirmed_faults_per_call,counting_throughput"
     )
 
 
@@ -134,3 +134,16 @@ def test_a_run_that_measured_nothing_can_be_exported() -> None:
 def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(UsageError, match="csv, json, md"):
         export.export(sweep(), "xlsx")
+
+
+def test_a_figure_that_counts_instead_of_the_runs_is_exported_and_marked() -> None:
+    fell = events.Confirmed(1200.0, 1190.0, 1210.0, faults_per_call=3100.0, agrees=False)
+    record = sweep("fashion-cnn", runs.stable(8, 1600.0, confirmed=fell))
+    found = {row["batch_size"]: row for row in rows(record)}
+    assert found["8"]["marks"] == "fell"
+    assert (found["8"]["throughput"], found["8"]["counting_throughput"]) == ("1600.0", "1200.0")
+    assert found["8"]["confirmed_faults_per_call"] == "3100.0"
+    assert found["32"]["counting_throughput"] == found["32"]["throughput"]
+    assert "In a fresh process 8 reaches 1,200 images/s (1,190 to 1,210): that figure counts." in (
+        export.to_markdown(record)
+    )

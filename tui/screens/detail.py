@@ -82,15 +82,20 @@ def detail_of(
 def _figures(point: events.Point, unit: str) -> list[tuple[str, str, str]]:
     """Name, figure and remark of what was measured."""
     rows: list[tuple[str, str, str]] = []
+    fresh = point.confirmed
+    counts = fresh is not None and not fresh.agrees
     if point.throughput is not None:
         ends = (point.throughput_low, point.throughput_high)
-        rows.append((unit, formats.throughput(point.throughput, *ends), formats.span(*ends) or "no interval"))
-    if point.confirmed is not None:
-        confirmed = point.confirmed
-        figure = formats.throughput(confirmed.throughput, confirmed.low, confirmed.high)
-        rows.append(("fresh process", figure, "agrees" if confirmed.agrees else "differs"))
-        if confirmed.reason:
-            rows.append(("", "", safe_text(confirmed.reason, limit=200)))
+        among = "among the other sizes" if counts else formats.span(*ends) or "no interval"
+        rows.append((unit, formats.throughput(point.throughput, *ends), among))
+    if fresh is not None:
+        ends = (fresh.low, fresh.high)
+        figure = formats.throughput(fresh.throughput, *ends)
+        rows.append(("fresh process", figure, "this figure counts" if counts else "agrees"))
+        if counts and (span := formats.span(*ends)):
+            rows.append(("", "", span))
+        if fresh.reason:
+            rows.append(("", "", safe_text(fresh.reason, limit=200)))
     if point.calls:
         grouped = f", timed {point.grouped} at once" if point.grouped > 1 else ""
         for name, needed in CALLS_NEEDED.items():
@@ -105,7 +110,15 @@ def _figures(point: events.Point, unit: str) -> list[tuple[str, str, str]]:
     if point.memory_mb is not None:
         rows.append(("memory MB", formats.memory_mb(point.memory_mb), ""))
     if point.faults_per_call is not None:
-        rows.append(("page faults", formats.count(point.faults_per_call), "a call"))
+        rows.append(
+            (
+                "page faults",
+                formats.count(point.faults_per_call),
+                "a call, among the other sizes" if counts else "a call",
+            )
+        )
+    if fresh is not None and counts and fresh.faults_per_call is not None:
+        rows.append(("fresh process", formats.count(fresh.faults_per_call), "page faults a call"))
     if point.effective_batch_size not in (None, point.batch_size):
         rows.append(("processed", f"{point.effective_batch_size:,}", f"of {point.batch_size:,} asked"))
     if point.kept_from is not None:

@@ -92,20 +92,9 @@ def result_rows(points: Iterable[events.Point], verdict: events.Verdict | None) 
                 marked.setdefault(size, []).append(mark)
     rows = list(points)
     for point in rows:
-        if fell(point):
+        if point.fell:
             marked.setdefault(point.batch_size, []).append("fell")
     return tuple(ResultRow.of(point, marked.get(point.batch_size, ())) for point in rows)
-
-
-def fell(point: events.Point) -> bool:
-    """Whether a fresh process measured the size to be slower, beyond doubt."""
-    fresh = point.confirmed
-    return (
-        fresh is not None
-        and not fresh.agrees
-        and point.throughput is not None
-        and fresh.throughput < point.throughput
-    )
 
 
 def heads(unit: str, charset: Charset, sorted_by: Key, *, descending: bool) -> tuple[Text, ...]:
