@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from engine import events
@@ -13,6 +14,9 @@ STEP = 8
 STEP_ABOVE = 16
 """Above this only multiples of `STEP` are tried: kernels work in such tiles, and nobody deploys 137."""
 WIDE_GAP = 1.5
+HUGE_GAP = 16.0
+"""Across more than this factor one size between tells little: each such factor gets one of its own."""
+MOST_IN_GAP = 3
 MOST = 4
 
 
@@ -31,6 +35,21 @@ def between(low: int, high: int) -> int | None:
     return size if low < size < high else None
 
 
+def tiled(size: int) -> int:
+    """The size that is tried in place of this one: above 16 the nearest multiple of 8."""
+    return size if size <= STEP_ABOVE else (size + STEP // 2) // STEP * STEP
+
+
+def spread(low: int, high: int) -> list[int]:
+    """The sizes to try between two sizes, ascending, evenly spaced by ratio: one, or up to three across a huge gap."""
+    count = min(MOST_IN_GAP, 1 + int(math.log(high / low) / math.log(HUGE_GAP)))
+    if count == 1:
+        middle = between(low, high)
+        return [] if middle is None else [middle]
+    step = (high / low) ** (1.0 / (count + 1))
+    return [size for part in range(count) if low < (size := tiled(round(low * step ** (part + 1)))) < high]
+
+
 def suggestions(
     measurements: Iterable[Measurement], standing: Standing, limit: events.Limit | None
 ) -> tuple[events.Suggestion, ...]:
@@ -43,13 +62,20 @@ def suggestions(
     sizes = field.sizes
     if limit is not None:
         found.extend(_around_limit(limit))
+    place = sizes.index(peak)
+    beside = [
+        (sizes[low], sizes[low + 1])
+        for low in (place - 1, place)
+        if 0 <= low < len(sizes) - 1 and sizes[low + 1] / sizes[low] > WIDE_GAP
+    ]
+    # What lies in a huge gap tells more, and costs less, than what lies beyond the last size.
+    found.extend(_in_gaps(gap for gap in beside if gap[1] / gap[0] > HUGE_GAP))
     if standing.kind == "rising" and cut_at(known, peak) is None:
-        found.append((2 * peak, f"throughput still rises at {peak}, the largest size measured"))
-        found.append((4 * peak, "if it goes on rising"))
+        found.append((tiled(2 * peak), f"throughput still rises at {peak}, the largest size measured"))
+        found.append((tiled(4 * peak), "if it goes on rising"))
     if standing.kind == "falling" and sizes[0] > 1:
-        found.append(
-            (max(1, sizes[0] // 2), f"throughput falls from {sizes[0]} on, the smallest size measured")
-        )
+        found.append((_half(sizes[0]), f"throughput falls from {sizes[0]} on, the smallest size measured"))
+        found.append((_half(_half(sizes[0])), "if smaller sizes go on being faster"))
     cut = cut_at(known, sizes[-1])
     if standing.kind == "memory" and cut is not None:
         middle = between(sizes[-1], cut)
@@ -57,18 +83,26 @@ def suggestions(
         found.append((middle, reason))
         if middle is not None:
             found.append((between(middle, cut), reason))
-    place = sizes.index(peak)
-    for low, high in ((place - 1, place), (place, place + 1)):
-        if low >= 0 and high < len(sizes) and sizes[high] / sizes[low] > WIDE_GAP:
-            found.append(
-                (between(sizes[low], sizes[high]), f"the peak may lie between {sizes[low]} and {sizes[high]}")
-            )
+    found.extend(_in_gaps(beside))
     knee = standing.knee
     if knee is not None and knee != peak and sizes.index(knee) > 0:
         low = sizes[sizes.index(knee) - 1]
         if knee / low > WIDE_GAP:
-            found.append((between(low, knee), f"a smaller size than {knee} may reach 95 % of the peak"))
+            reason = f"a smaller size than {knee} may reach 95 % of the peak"
+            found.extend((size, reason) for size in reversed(spread(low, knee)))
     return _unique(found, {one.batch_size for one in known})
+
+
+def _in_gaps(gaps: Iterable[tuple[int, int]]) -> list[tuple[int | None, str]]:
+    return [
+        (size, f"the peak may lie between {low} and {high}")
+        for low, high in gaps
+        for size in spread(low, high)
+    ]
+
+
+def _half(size: int) -> int:
+    return tiled(max(1, size // 2))
 
 
 def _around_limit(limit: events.Limit) -> list[tuple[int | None, str]]:
@@ -76,7 +110,7 @@ def _around_limit(limit: events.Limit) -> list[tuple[int | None, str]]:
     if limit.best is None:
         smallest = min(verdicts, default=1)
         if smallest > 1 and verdicts[smallest] == "fail":
-            return [(max(1, smallest // 2), f"{smallest}, the smallest size measured, misses the limit")]
+            return [(_half(smallest), f"{smallest}, the smallest size measured, misses the limit")]
         return []
     above = min(
         (size for size, says in verdicts.items() if size > limit.best and says == "fail"), default=None
@@ -93,8 +127,8 @@ def _below_failures(known: Sequence[Measurement]) -> tuple[events.Suggestion, ..
         return ()
     return _unique(
         [
-            (max(1, cut // 4), f"{cut} does not fit in memory"),
-            (max(1, cut // 2), f"{cut} does not fit in memory"),
+            (_half(_half(cut)), f"{cut} does not fit in memory"),
+            (_half(cut), f"{cut} does not fit in memory"),
         ],
         {one.batch_size for one in known},
     )
