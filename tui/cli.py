@@ -84,7 +84,7 @@ def peak(around: Any, /, **given: Any) -> int:
     "--chunked", is_flag=True, help="If all images do not fit in a call: race the largest that fits."
 )
 @click.option("--image-dir", type=Parsed("DIR", options.parse_folder), help="Feed the images of this folder.")
-@click.option("--budget", type=Parsed("TIME", plans.parse_seconds), help="Ceiling for the run.  [60s]")
+@options.budget_option
 @options.model_options
 @options.output_options
 @click.pass_obj

@@ -142,11 +142,7 @@ def measure_options(command: Command) -> Command:
             type=Parsed("P", plans.parse_precision),
             help="Half width at which a size is stable.  [2%]",
         ),
-        click.option(
-            "--budget",
-            type=Parsed("TIME", plans.parse_seconds),
-            help="Ceiling for the run, confirmations apart.  [60s]",
-        ),
+        budget_option,
         click.option(
             "--size-budget", type=Parsed("TIME", plans.parse_seconds), help="Ceiling for one size.  [10s]"
         ),
@@ -160,6 +156,11 @@ def measure_options(command: Command) -> Command:
     )
 
 
+budget_option = click.option(
+    "--budget",
+    type=Parsed("TIME", plans.parse_seconds),
+    help="Ceiling for the run, confirmations apart.  [60s]",
+)
 limit_option = click.option(
     "--limit",
     type=Parsed("TIME", plans.parse_limit_ms),

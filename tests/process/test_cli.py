@@ -189,6 +189,34 @@ def test_a_reader_that_leaves_ends_the_run_quietly(place: Path, started: list[Co
     assert (code, err) == (141, "")
 
 
+@pytest.mark.parametrize("arguments", [("sweep", "-b", "1,4,8"), ("peak", "--max-batch-size", "8")])
+def test_a_model_whose_every_output_is_nan_recommends_nothing_and_says_so(
+    place: Path, arguments: tuple[str, ...]
+) -> None:
+    (place / "broken.py").write_text(
+        "import torch\n\n"
+        "class Broken(torch.nn.Module):\n"
+        "    def forward(self, images):\n"
+        "        return images * float('nan')\n"
+    )
+    name, *which = arguments
+    command = Command(
+        place, name, "broken.py:Broken", *SWEEP[2:], *which, "--budget", "5s", "--size-budget", "1s"
+    )
+    code, out, err = command.end()
+    assert (code, err) == (4, "")
+    assert "Nothing to recommend" in out
+    assert "NaN" in out
+    assert "Deploy" not in out
+    record = command.record()
+    assert record.finished.reason == "completed"
+    assert (record.verdict.peak, record.verdict.recommended) == (None, None)
+    # What was measured is kept, and its rows say what is wrong with it.
+    assert {1, 4, 8} <= set(settled(record))
+    for point in record.points.values():
+        assert "not-finite" in [warned.kind for warned in point.warnings]
+
+
 def test_nohup_keeps_the_run_through_a_hang_up(place: Path, started: list[Command]) -> None:
     command = Command(
         place, *SWEEP, "-b", "1,4", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)

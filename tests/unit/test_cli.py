@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 import pytest
 
@@ -20,7 +21,7 @@ from engine.events import AnyEvent, ErrorText
 from engine.plan import Plan
 from tests.unit import cli_runs as runs
 from tests.unit.cli_runs import Screen, Script, ScriptedSession
-from tui.cli import main
+from tui.cli import cli, main
 from tui.headless import Surroundings
 from tui.headless_signals import Interrupts
 
@@ -621,3 +622,13 @@ def test_a_headless_run_imports_neither_torch_nor_textual() -> None:
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_an_option_that_several_commands_have_is_told_alike_by_all() -> None:
+    told: dict[str, set[str | None]] = {}
+    for command in cli.commands.values():
+        for one in command.params:
+            if isinstance(one, click.Option) and "--budget" in one.opts:
+                told.setdefault(command.name or "", set()).add(one.help)
+    assert {"sweep", "peak", "race"} <= told.keys()
+    assert len({tuple(texts) for texts in told.values()}) == 1
