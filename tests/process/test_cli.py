@@ -189,7 +189,7 @@ def test_a_reader_that_leaves_ends_the_run_quietly(place: Path, started: list[Co
     assert (code, err) == (141, "")
 
 
-@pytest.mark.parametrize("arguments", [("sweep", "-b", "1,4,8"), ("peak", "--max-batch-size", "8")])
+@pytest.mark.parametrize("arguments", [("sweep", "-b", "1,4,8"), ("peak", "--max", "8")])
 def test_a_model_whose_every_output_is_nan_recommends_nothing_and_says_so(
     place: Path, arguments: tuple[str, ...]
 ) -> None:
