@@ -16,6 +16,7 @@ from engine.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_NOTHING_MEASURED, Ba
 from engine.plan import Plan
 from tui import formats, process_signals, theming
 from tui.commands import KeyCommands
+from tui.driver import LeanDriver
 from tui.keys import APP_KEYS
 from tui.messages import DeliveriesWaiting
 from tui.runner import Runner, SessionLike, file_in, real_session
@@ -54,7 +55,7 @@ class BatchpeakApp(App[int], inherit_bindings=False):
         self.themes = around.themes
         self.settings = around.settings
         self.now = now = around.now
-        super().__init__(ansi_color=True if self.terminal.no_colour else None)
+        super().__init__(driver_class=LeanDriver, ansi_color=True if self.terminal.no_colour else None)
         for theme in self.themes.by_name.values():
             self.register_theme(theme.textual)
         self.theme = self.themes.choose(self.settings.theme, no_colour=self.terminal.no_colour).name
@@ -93,6 +94,11 @@ class BatchpeakApp(App[int], inherit_bindings=False):
 
     def get_default_screen(self) -> Screen[Any]:
         return SweepScreen()
+
+    def on_resize(self) -> None:
+        """Terminals move what they show when their size changes."""
+        if isinstance(self._driver, LeanDriver):
+            self._driver.forget()
 
     def on_mount(self) -> None:
         self.set_keymap(self.settings.keymap)
@@ -204,6 +210,10 @@ class BatchpeakApp(App[int], inherit_bindings=False):
                 if binding.id and binding.tooltip:
                     named.setdefault(binding.id, binding)
         return [binding for name, binding in named.items() if name not in awake]
+
+    def action_redraw(self) -> None:
+        self.on_resize()
+        self.screen.refresh()
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):

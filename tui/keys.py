@@ -26,6 +26,8 @@ APP_KEYS: list[BindingType] = [
     Binding("f1", "keys", "keys", id="keys", show=False, tooltip="Show the keys beside the screen"),
     Binding("ctrl+c", "interrupt", "interrupt", id="interrupt", show=False, priority=True,
             tooltip="Cancel the run; when none is going, quit"),
+    Binding("ctrl+l", "redraw", "redraw", id="redraw", show=False, priority=True,
+            tooltip="Draw the whole screen anew, after another program wrote over it"),
     Binding("ctrl+z", "suspend_process", "suspend", id="suspend", show=False, priority=True,
             tooltip="Pause and go back to the shell; fg comes back"),
 ]  # fmt: skip

@@ -29,7 +29,7 @@ WRITTEN = {
     "left": "arrows",
     "right": "arrows",
 }
-HIDDEN_IN_PASSING = {"keys", "interrupt", "suspend", "table.page-up", "table.page-down"}
+HIDDEN_IN_PASSING = {"keys", "interrupt", "redraw", "suspend", "table.page-up", "table.page-down"}
 """What needs no line: standard keys of terminals and of Textual."""
 
 
