@@ -60,7 +60,7 @@ def diagnose(
     if found is None and bent[0] in standing.fallen:
         # Among the other sizes it was fast: neither the run's drift nor its working set slows it alone.
         return _history(standing, plan)
-    return found or _drift(by_size, bent, standing.peak) or _working_set(bent, plan, standing.peak)
+    return found or _drift(by_size, bent, standing) or _working_set(bent, plan, standing)
 
 
 def _bent_sizes(standing: Standing, model: CostModel | None) -> tuple[int, ...]:
@@ -79,9 +79,11 @@ def _bent_sizes(standing: Standing, model: CostModel | None) -> tuple[int, ...]:
     return tuple(sorted(slower))
 
 
-def _bend(size: int, peak: int) -> str:
-    """The bend in words: below the peak a call may cost more than the line, and the throughput still rise."""
-    return f"the drop from {size} on" if size > peak else f"the extra cost from {size} on"
+def _bend(size: int, standing: Standing) -> str:
+    """The bend in words: where a call costs more than the line, the throughput may rise all the same."""
+    ratio = standing.ratio(size)
+    drops = standing.peak is not None and size > standing.peak and ratio is not None and ratio < 1.0
+    return f"the {'drop' if drops else 'extra cost'} from {size} on"
 
 
 def _kept_by_history(
@@ -171,7 +173,7 @@ def _page_faults(
         where = " in a fresh process" if size in standing.unconfirmed else ""
         usual_count = faults[reference] or 0.0
         return _fault_remedy(
-            f"{_bend(size, standing.peak)} goes with {count:,.0f} page faults a call{where} "
+            f"{_bend(size, standing)} goes with {count:,.0f} page faults a call{where} "
             f"({usual_count:,.0f} at {reference}): memory is given back to the system after a call and taken anew",
             plan,
             host,
@@ -238,13 +240,15 @@ def _load(measurements: Sequence[Measurement]) -> float | None:
     return sum(loads) / len(loads) if loads else None
 
 
-def _drift(by_size: Mapping[int, Measurement], bent: Sequence[int], peak: int) -> events.Diagnosis | None:
+def _drift(
+    by_size: Mapping[int, Measurement], bent: Sequence[int], standing: Standing
+) -> events.Diagnosis | None:
     found = drift([one.blocks for one in by_size.values()])
     if found is None or not found.significant or found.total > -DRIFT:
         return None
     text = (
         f"throughput fell by {-found.total:.0%} over the run at all sizes (heat, or clocks); "
-        f"{_bend(bent[0], peak)} may be part of it"
+        f"{_bend(bent[0], standing)} may be part of it"
     )
     return events.Diagnosis(
         kind="drift",
@@ -254,12 +258,12 @@ def _drift(by_size: Mapping[int, Measurement], bent: Sequence[int], peak: int) -
     )
 
 
-def _working_set(bent: Sequence[int], plan: Plan, peak: int) -> events.Diagnosis:
+def _working_set(bent: Sequence[int], plan: Plan, standing: Standing) -> events.Diagnosis:
     cpu = plan.device.startswith("cpu")
     where = "the processor's caches" if cpu else "the device"
     return events.Diagnosis(
         kind="working-set",
-        text=f"no counter explains {_bend(bent[0], peak)}: the model's own working set outgrows {where}",
+        text=f"no counter explains {_bend(bent[0], standing)}: the model's own working set outgrows {where}",
         remedy="Stay below it" + (", or try --channels-last." if cpu and not plan.channels_last else "."),
         numbers={"batch_size": float(bent[0])},
     )

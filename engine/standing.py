@@ -71,11 +71,13 @@ class Standing:
         return tuple(size for size in sorted((self.peak, *self.ties)) if counting.blocks(size) < MIN_BLOCKS)
 
     def beside(self, first: int, second: int) -> Field | None:
-        """The field in which two sizes are compared: fresh processes where both have one, else the figures that count."""
+        """The field in which two sizes are compared: the run, in which they shared rounds, unless a fresh process says otherwise
+        of either; then fresh processes where both have one, else each at the figure that counts.
+        """
         both = self.confirmed
-        if both is not None and first in both.sizes and second in both.sizes:
-            return both
-        return self.counting
+        if both is None or not {first, second} & set(self.unconfirmed):
+            return self.counting
+        return both if first in both.sizes and second in both.sizes else self.counting
 
     def ratio(self, batch_size: int) -> float | None:
         """Throughput of a size over that of the peak, both as they count; None when either is unknown."""
@@ -180,11 +182,6 @@ def _highest(standing: Standing, size: int, alpha: float) -> float:
     return field.highest(size, standing.peak or size, alpha) if field is not None else math.inf
 
 
-def _lowest(standing: Standing, size: int, alpha: float) -> float:
-    """What the log ratio of a size to the peak surely reaches."""
-    return 2.0 * _difference(standing, size) - _highest(standing, size, alpha)
-
-
 def knee_of(field: Field, peak: int) -> int:
     """The smallest size that surely reaches 95 % of the peak: the peak itself at the worst."""
     smaller = [size for size in field.sizes if size < peak]
@@ -212,17 +209,19 @@ def _with_confirmations(known: Sequence[Measurement], field: Field, standing: St
         unconfirmed=unconfirmed,
         fallen=fallen,
         unproven=_unproven(field, confirmed, fallen),
-        peak=_peak_of(confirmed, standing.peak),
+        peak=_peak_of(confirmed, standing.peak, fallen),
     )
     if unconfirmed or found.peak != standing.peak:
         found = replace(found, ties=_ties(found))
     return replace(found, knee=_knee(found, standing.knee), undecided=_undecided(found))
 
 
-def _peak_of(confirmed: Field, peak: int) -> int:
-    """The run's peak, or the size that surely beats it where both run alone."""
+def _peak_of(confirmed: Field, peak: int, fallen: Sequence[int]) -> int:
+    """The run's peak; or the size that surely beats it where both run alone, or merely leads there when the peak fell."""
+    if peak not in confirmed.sizes:
+        return peak
     best, alpha = confirmed.leader, (1.0 - CONFIDENCE) / len(confirmed.sizes)
-    return best if peak in confirmed.sizes and confirmed.lowest(best, peak, alpha) > 0.0 else peak
+    return best if peak in fallen or confirmed.lowest(best, peak, alpha) > 0.0 else peak
 
 
 def _unproven(field: Field, confirmed: Field, fallen: Sequence[int]) -> tuple[int, ...]:
@@ -252,13 +251,21 @@ def _knee(standing: Standing, of_run: int | None) -> int | None:
     alpha = (1.0 - CONFIDENCE) / len(confirmed.sizes)
     found = [peak]
     if of_run is not None and of_run < peak and of_run not in standing.unproven:
+        field = confirmed if {of_run, peak} <= set(confirmed.sizes) else standing.counting or confirmed
         # Where the peak is faster alone, or the knee slower, what the run was sure of is to be shown anew.
         rose = peak in standing.unconfirmed and peak not in standing.fallen
-        reached = _lowest if rose or of_run in standing.fallen else _highest
-        if reached(standing, of_run, alpha) >= KNEE:
+        reached = field.lowest if rose or of_run in standing.fallen else field.highest
+        if reached(of_run, peak, alpha) >= KNEE:
             found.append(of_run)
-    if standing.fallen:
-        found += [size for size in confirmed.sizes if size < peak and _lowest(standing, size, alpha) >= KNEE]
+    if standing.fallen and peak in confirmed.sizes:
+        # Beside the sure share alone, the figures that the rows show must not speak against it.
+        found += [
+            size
+            for size in confirmed.sizes
+            if size < peak
+            and confirmed.lowest(size, peak, alpha) >= KNEE
+            and _difference(standing, size) >= KNEE
+        ]
     return min(found)
 
 

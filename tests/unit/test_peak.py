@@ -482,3 +482,34 @@ def test_a_limit_is_judged_and_told_by_the_process_that_counts() -> None:
 def test_a_limit_is_quoted_as_it_was_set() -> None:
     advice = judge([measured(8, 1.0), measured(16, 1.9)], limit_ms=1234.5).advice
     assert "stays under 1,234.5 ms" in advice
+
+
+def test_of_a_peak_that_fell_nothing_is_left_but_its_confirmed_figure() -> None:
+    wild = measured(56, 9.0, noise=0.3, seed=5)
+    known = [
+        measured(32, 2.5, noise=0.05, confirmed_ms=8.8),
+        msgspec.structs.replace(measured(56, 3.9, noise=0.05), confirmed=wild.blocks),
+        measured(128, 16.4, noise=0.05, confirmed_ms=18.6),
+    ]
+    verdict = judge(known)
+    assert verdict.standing.fallen == (32, 56)
+    # 128 has the highest figure that counts, though that of 56 is too wide to be surely beaten.
+    assert verdict.peak == 128
+    assert 56 in verdict.ties
+    assert not verdict.certain
+
+
+def test_confirmations_that_agree_leave_what_the_run_told_apart() -> None:
+    """Fresh processes share no rounds: on their own, wider intervals 32 and 128 would tie."""
+    known = [
+        measured(size, ms, noise=0.003, confirmed_ms=None)
+        for size, ms in {1: 0.163, 32: 1.54, 128: 5.99}.items()
+    ]
+    alone = {
+        32: measured(32, 1.545, noise=0.06, seed=2).blocks,
+        128: measured(128, 6.0, noise=0.06, seed=3).blocks,
+    }
+    confirmed = [msgspec.structs.replace(one, confirmed=alone.get(one.batch_size, ())) for one in known]
+    verdict = judge(confirmed)
+    assert verdict.standing.unconfirmed == ()
+    assert (verdict.peak, verdict.ties, verdict.certain) == (128, (), True)

@@ -66,6 +66,10 @@ def holds_together(known: Sequence[Measurement], verdict: Judgement) -> None:
     # What the rows call fallen is what the verdict takes for fallen.
     points = [point_of(one, run="r", t=0.0) for one in known]
     assert tuple(point.batch_size for point in points if point.fell) == standing.fallen
+    # What leads has, of the figures measured alike, none above it by more than chance; and a peak that fell none at all.
+    if peak in standing.fallen:
+        assert standing.confirmed is not None
+        assert peak == standing.confirmed.leader
     # The size to deploy is the one recommended, and stands at the figure that counts.
     for size in numbers_after("Deploy", verdict.advice):
         assert size == verdict.recommended
