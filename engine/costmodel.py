@@ -145,18 +145,20 @@ def call_times(field: Field) -> list[CallTime]:
     return found
 
 
-def fit_cost(times: Sequence[CallTime]) -> CostModel | None:
+def fit_cost(times: Sequence[CallTime], *, below: float = math.inf) -> CostModel | None:
     """The cost model of at least two sizes; None for fewer, or when time does not grow with the batch size at all.
 
     The line is fitted by weighted least squares on relative errors to the smallest sizes and takes in the next as long as that
-    is not surely slower than it foretells; so the sizes that leave it (cache, memory) do not bend it.
+    is not surely slower than it foretells; so the sizes that leave it (cache, memory) do not bend it. Sizes from `below` on,
+    measured otherwise than those before, are held against the line and never taken in.
     """
     ordered = sorted(times, key=lambda time: time.batch_size)
-    if len(ordered) < 2:
+    most = sum(time.batch_size < below for time in ordered)
+    if most < 2:
         return None
-    taken = min(3, len(ordered))
+    taken = min(3, most)
     line = _fit(ordered[:taken])
-    while taken < len(ordered):
+    while taken < most:
         # Among the smallest sizes noise may hide the growth: then the next has to show it.
         if (
             line is not None

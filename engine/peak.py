@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -131,11 +132,21 @@ def _kind(standing: Standing, limit: events.Limit | None) -> events.PeakKind:
 
 
 def _cost(standing: Standing) -> CostModel | None:
-    """The cost model of the figures that count; None when none of the sizes on its line has blocks enough."""
+    """The cost model of the figures that count; None when none of the sizes on its line has blocks enough.
+
+    Its line is one process's: once a size has fallen, the run's up to there; what fell, and what else was confirmed, is held
+    against it, and what the run alone says of larger sizes is left out.
+    """
     counting = standing.counting
     if counting is None:
         return None
-    model = fit_cost([time for time in call_times(counting) if time.batch_size not in standing.unproven])
+    fell = min(standing.fallen, default=math.inf)
+    counted = [
+        time
+        for time in call_times(counting)
+        if time.batch_size < fell or time.batch_size not in standing.unproven
+    ]
+    model = fit_cost(counted, below=fell)
     settled = model is not None and max(map(counting.blocks, model.line.sizes)) >= MIN_BLOCKS
     return model if settled else None
 

@@ -31,11 +31,11 @@ def lines(confirmed: events.Confirmed | None) -> list[str]:
 def test_a_figure_that_counts_instead_of_the_runs_says_so() -> None:
     fresh = events.Confirmed(3_900.0, 3_850.0, 3_950.0, faults_per_call=3_100.0, agrees=False, reason="why")
     found = lines(fresh)
-    assert "images/s 11,270 among the other sizes" in found
+    assert "images/s 11,270 in the run" in found
     assert "fresh process 3,900 this figure counts" in found
     assert "3,850 to 3,950" in found
-    assert "page faults 12 a call, among the other sizes" in found
-    assert "fresh process 3,100 page faults a call" in found
+    assert "page faults 12 a call, in the run" in found
+    assert "fresh process 3,100 faults a call" in found
 
 
 def test_a_confirmation_that_agrees_leaves_the_runs_figure_its_interval() -> None:

@@ -94,3 +94,13 @@ def test_forecasts_follow_what_was_measured() -> None:
     beyond = fit_cost(times({size: (2.0 + 0.05 * size) * (1.5 if size >= 512 else 1.0) for size in DOUBLING}))
     assert beyond is not None
     assert beyond.forecast_ms(4096) == pytest.approx(2 * beyond.forecast_ms(2048))
+
+
+def test_sizes_measured_otherwise_are_held_against_the_line_and_not_taken_in() -> None:
+    slow = {size: (2.0 + 0.05 * size) * (1.0 if size < 16 else 3.0) for size in (1, 8, 16, 32, 64)}
+    model = fit_cost(times(slow), below=16)
+    assert model is not None
+    assert model.line.sizes == (1, 8)
+    assert model.line.fixed == pytest.approx(2.0)
+    assert model.leaves_line_at == 16
+    assert fit_cost(times(slow), below=8) is None

@@ -513,3 +513,24 @@ def test_confirmations_that_agree_leave_what_the_run_told_apart() -> None:
     verdict = judge(confirmed)
     assert verdict.standing.unconfirmed == ()
     assert (verdict.peak, verdict.ties, verdict.certain) == (128, (), True)
+
+
+def test_the_cost_of_a_single_call_is_not_told_from_sizes_that_fell() -> None:
+    """Fresh processes are slower by a lot: a line through those would put a single call far above what its row shows."""
+    known = [
+        measured(size, ms, noise=0.02, confirmed_ms=fresh)
+        for size, ms, fresh in (
+            (1, 0.68, None),
+            (8, 1.64, None),
+            (32, 3.5, 8.8),
+            (56, 5.4, 11.0),
+            (128, 11.3, 20.5),
+        )
+    ]
+    verdict = judge(known)
+    assert verdict.standing.fallen == (32, 56, 128)
+    assert verdict.cost is not None
+    assert verdict.cost.fitted_on == (1, 8)
+    assert 0.3 < verdict.cost.fixed_ms < 0.68
+    assert verdict.cost.leaves_line_at == 32
+    assert "more than the line in a fresh process" in verdict.cost.text

@@ -85,7 +85,8 @@ def holds_together(known: Sequence[Measurement], verdict: Judgement) -> None:
         assert field.difference(size, peak) < 0.0
     if verdict.cost is not None:
         assert verdict.cost.leaves_line_at not in standing.unproven
-        assert not set(verdict.cost.fitted_on) & set(standing.unproven)
+        # One line, one process: that of the run, up to where a size fell.
+        assert max(verdict.cost.fitted_on) < min(standing.fallen, default=math.inf)
     if verdict.certain:
         assert not standing.undecided
         for size in (peak, *verdict.ties):

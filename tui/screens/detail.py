@@ -86,8 +86,8 @@ def _figures(point: events.Point, unit: str) -> list[tuple[str, str, str]]:
     counts = fresh is not None and not fresh.agrees
     if point.throughput is not None:
         ends = (point.throughput_low, point.throughput_high)
-        among = "among the other sizes" if counts else formats.span(*ends) or "no interval"
-        rows.append((unit, formats.throughput(point.throughput, *ends), among))
+        note = "in the run" if counts else formats.span(*ends) or "no interval"
+        rows.append((unit, formats.throughput(point.throughput, *ends), note))
     if fresh is not None:
         ends = (fresh.low, fresh.high)
         figure = formats.throughput(fresh.throughput, *ends)
@@ -110,15 +110,10 @@ def _figures(point: events.Point, unit: str) -> list[tuple[str, str, str]]:
     if point.memory_mb is not None:
         rows.append(("memory MB", formats.memory_mb(point.memory_mb), ""))
     if point.faults_per_call is not None:
-        rows.append(
-            (
-                "page faults",
-                formats.count(point.faults_per_call),
-                "a call, among the other sizes" if counts else "a call",
-            )
-        )
+        note = "a call, in the run" if counts else "a call"
+        rows.append(("page faults", formats.count(point.faults_per_call), note))
     if fresh is not None and counts and fresh.faults_per_call is not None:
-        rows.append(("fresh process", formats.count(fresh.faults_per_call), "page faults a call"))
+        rows.append(("fresh process", formats.count(fresh.faults_per_call), "faults a call"))
     if point.effective_batch_size not in (None, point.batch_size):
         rows.append(("processed", f"{point.effective_batch_size:,}", f"of {point.batch_size:,} asked"))
     if point.kept_from is not None:
