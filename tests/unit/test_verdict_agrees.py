@@ -84,9 +84,10 @@ def holds_together(known: Sequence[Measurement], verdict: Judgement) -> None:
         assert field is not None
         assert field.difference(size, peak) < 0.0
     if verdict.cost is not None:
-        assert verdict.cost.leaves_line_at not in standing.unproven
-        # One line, one process: that of the run, up to where a size fell.
-        assert max(verdict.cost.fitted_on) < min(standing.fallen, default=math.inf)
+        # One line, one process: that of the run, up to where a size fell; from there on no size that the run alone tells of.
+        fell, leaves = min(standing.fallen, default=math.inf), verdict.cost.leaves_line_at
+        assert max(verdict.cost.fitted_on) < fell
+        assert leaves is None or leaves < fell or leaves not in standing.unproven
     if verdict.certain:
         assert not standing.undecided
         for size in (peak, *verdict.ties):
