@@ -168,3 +168,12 @@ async def test_any_terminal_size_is_survived(size: tuple[int, int]) -> None:
         app.chart.show(ONE)
         await pilot.pause()
         assert app.chart.builds >= 1
+
+
+async def test_a_peak_that_is_none_any_more_loses_its_word_though_no_figure_moved() -> None:
+    app = ChartApp()
+    async with app.run_test(size=(78, 12)) as pilot:
+        for certain, word in ((True, "peak 8"), (False, "lead 8"), (True, "peak 8")):
+            app.chart.show(replace(ONE, peak=8, certain=certain))
+            await pilot.pause()
+            assert word in app.chart.render().plain

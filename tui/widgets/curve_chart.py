@@ -171,6 +171,8 @@ class _Picture:
             self.spots,
             self.failures,
             self.named,
+            # The word at a peak, which merely leads until it is certain.
+            curves.certain or not self.named,
         )
 
     def rows(self) -> list[list[Cell]]:
