@@ -11,10 +11,11 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 import engine
-from engine import checks, events, measure, peak, points, race, wire
+from engine import checks, events, measure, peak, points, wire
 from engine.errors import BatchpeakError, StoreError, WorkerLostError
 from engine.plan import Plan
 from engine.process import Cancelled
+from engine.race_run import RaceRun
 from engine.results import Block, Failure, Measurement, Prepared
 from engine.runner import MOST_FRESH, LoadedWorker, LoadFailedError, WorkerRunner
 from engine.schedule import Sweep
@@ -101,9 +102,9 @@ class Run:
         unexpected: BaseException | None = None
         try:
             self._host = self._surroundings.host_facts()
-            yield self._told(
+            yield self.told(
                 events.RunStarted(
-                    **self._head(),
+                    **self.head(),
                     kind=self._plan.kind,
                     plan=self._plan,
                     host=self._host,
@@ -133,9 +134,9 @@ class Run:
         if self._session.cancelled:
             reason = "cancelled"
         yield from self._flush()
-        yield self._told(
+        yield self.told(
             events.RunFinished(
-                **self._head(),
+                **self.head(),
                 reason=reason,
                 elapsed_s=round(self._clock() - self._begun, 3),
                 error=_text_of(error, unexpected) if reason != "cancelled" else None,
@@ -183,7 +184,7 @@ class Run:
             self._start_again,
             free_mb=self._surroundings.free_mb,
             on_prepared=lambda prepared: self._queue.append(
-                events.SizePrepared(**self._head(), prepared=prepared)
+                events.SizePrepared(**self.head(), prepared=prepared)
             ),
         )
         try:
@@ -197,20 +198,20 @@ class Run:
     def _drive(self, strategy: measure.Strategy, runner: WorkerRunner) -> Iterator[events.AnyEvent]:
         settled: set[int] = {m.batch_size for m in strategy.measurements() if m.state != "measuring"}
         self._last_verdict = self._clock()
-        happenings = measure.drive(strategy, runner, self._stopwatch())
+        happenings = measure.drive(strategy, runner, self.stopwatch())
         said: tuple[str, int] | None = None
         try:
-            yield self._status("warming", "warming up")
+            yield self.status("warming", "warming up")
             for ask, happening in happenings:
                 yield from self._flush()
                 yield from self._raw(happening)
                 if said != (ask.reason, ask.batch_size) and isinstance(happening, Prepared):
                     said = (ask.reason, ask.batch_size)
-                    yield self._status("measuring", ask.reason, ask.batch_size)
+                    yield self.status("measuring", ask.reason, ask.batch_size)
                 yield from self._changed(strategy, ask.batch_size, settled)
                 if self._plan.fresh and ask.batch_size in settled:
                     runner.release(ask.batch_size)
-                yield from self._rest("measuring")
+                yield from self.rest("measuring")
         except (Cancelled, WorkerLostError, LoadFailedError):
             strategy.cancel()
             yield from self._points(strategy, settled)
@@ -218,31 +219,31 @@ class Run:
             raise
         yield from self._points(strategy, settled)
 
-    def _stopwatch(self) -> Callable[[], float]:
+    def stopwatch(self) -> Callable[[], float]:
         """Seconds from now on, without those in which the run is paused."""
         begun, waited = self._clock(), self._waited
         return lambda: self._clock() - begun - (self._waited - waited)
 
-    def _rest(self, phase: Literal["measuring", "confirming"]) -> Iterator[events.AnyEvent]:
+    def rest(self, phase: Literal["measuring", "confirming"]) -> Iterator[events.AnyEvent]:
         """Between two blocks: wait while the run is paused. Raises Cancelled when it is to end."""
         if self._session.paused:
             paused_at = self._clock()
-            yield self._status("paused", "paused between two blocks")
+            yield self.status("paused", "paused between two blocks")
             self._session.wait_while_paused()
             self._waited += self._clock() - paused_at
             if not self._session.cancelled:
-                yield self._status(phase, "")
+                yield self.status(phase, "")
         if self._session.cancelled:
             raise Cancelled
 
     def _raw(self, happening: measure.Happening) -> Iterator[events.AnyEvent]:
         match happening:
             case Prepared():
-                yield self._told(events.SizePrepared(**self._head(), prepared=happening))
+                yield self.told(events.SizePrepared(**self.head(), prepared=happening))
             case Block():
-                yield self._told(events.BlockMeasured(**self._head(), block=happening))
+                yield self.told(events.BlockMeasured(**self.head(), block=happening))
             case (size, failure):
-                yield self._told(events.SizeFailed(**self._head(), batch_size=size, failure=failure))
+                yield self.told(events.SizeFailed(**self.head(), batch_size=size, failure=failure))
 
     def _changed(
         self, strategy: measure.Strategy, batch_size: int, settled: set[int]
@@ -271,10 +272,10 @@ class Run:
         if measurement.blocks:
             # A row without figures yet does not hold back the first one that has them.
             self._last_point[size] = self._clock()
-        return self._told(
+        return self.told(
             points.point_of(
                 self._with_confirmed(measurement),
-                **self._head(),
+                **self.head(),
                 reason=strategy.reason(size),
                 warnings=checks.point_warnings(measurement, precision=self._plan.precision),
             )
@@ -292,7 +293,7 @@ class Run:
         judgement = peak.judge(
             self._measurements(strategy), plan=self._plan, host=self._host, unit=self._unit
         )
-        yield self._told(judgement.event(**self._head()))
+        yield self.told(judgement.event(**self.head()))
 
     def _confirm(self, strategy: measure.Strategy, runner: WorkerRunner) -> Iterator[events.AnyEvent]:
         plan = self._plan
@@ -305,7 +306,7 @@ class Run:
                 runner.release_all()
             for size in waiting:
                 tried.add(size)
-                yield self._status("confirming", f"measuring {size} once more in a fresh process", size)
+                yield self.status("confirming", f"measuring {size} once more in a fresh process", size)
                 try:
                     failure = yield from self._confirmation(size)
                 except (WorkerLostError, LoadFailedError) as error:
@@ -323,9 +324,9 @@ class Run:
 
     def _not_confirmed(self, size: int, why: str, remedy: str = "") -> events.AnyEvent:
         self._confirmed.pop(size, None)
-        return self._told(
+        return self.told(
             events.Warning(
-                **self._head(),
+                **self.head(),
                 kind="not-confirmed",
                 text=f"batch size {size} could not be confirmed in a fresh process: {why}",
                 remedy=remedy,
@@ -343,13 +344,13 @@ class Run:
             (size,), precision=plan.precision, budget_s=CONFIRM_S, size_budget_s=CONFIRM_S, seed=plan.seed
         )
         try:
-            for _, happening in measure.drive(once_more, runner, self._stopwatch()):
+            for _, happening in measure.drive(once_more, runner, self.stopwatch()):
                 if isinstance(happening, Block):
                     self._confirmed[size] = (*self._confirmed.get(size, ()), happening)
-                    yield self._told(events.BlockMeasured(**self._head(), block=happening, confirming=True))
+                    yield self.told(events.BlockMeasured(**self.head(), block=happening, confirming=True))
                 elif isinstance(happening, tuple):
                     return happening[1]
-                yield from self._rest("confirming")
+                yield from self.rest("confirming")
             return None
         finally:
             for held in runner.live():
@@ -361,9 +362,9 @@ class Run:
 
     def _told_all(self, found: Iterable[events.Warned]) -> Iterator[events.AnyEvent]:
         for warned in found:
-            yield self._told(
+            yield self.told(
                 events.Warning(
-                    **self._head(),
+                    **self.head(),
                     kind=warned.kind,
                     text=warned.text,
                     remedy=warned.remedy,
@@ -376,94 +377,26 @@ class Run:
         for measurement in self._prior:
             kept_from = measurement.kept_from or self._resumes
             if measurement.prepared is not None:
-                yield self._told(events.SizePrepared(**self._head(), prepared=measurement.prepared))
+                yield self.told(events.SizePrepared(**self.head(), prepared=measurement.prepared))
             for block in measurement.blocks:
-                yield self._told(events.BlockMeasured(**self._head(), block=block))
+                yield self.told(events.BlockMeasured(**self.head(), block=block))
             if measurement.state != "measuring":
                 point = points.point_of(
                     measurement,
-                    **self._head(),
+                    **self.head(),
                     warnings=checks.point_warnings(measurement, precision=self._plan.precision),
                 )
-                yield self._told(msgspec.structs.replace(point, kept_from=kept_from))
+                yield self.told(msgspec.structs.replace(point, kept_from=kept_from))
 
     # The race
 
     def _race(self) -> Iterator[events.AnyEvent]:
-        plan = self._plan
         yield from self._load()
-        worker = self._session.warm_worker(plan)
+        worker = self._session.warm_worker(self._plan)
         if worker is None:
             raise WorkerLostError("it ended before the race began.")
-        sizes = [min(plan.lane_batch_size, plan.images), plan.images]
-        rounds = race.Rounds(least=plan.min_rounds, precision=plan.precision, budget_s=plan.budget_s / 6)
-        chunked = False
-        now = self._stopwatch()
-        yield self._status("measuring", "racing")
-        try:
-            while (turn := rounds.next_lane(now())) is not None:
-                yield from self._rest("measuring")
-                lane, number = turn
-                reply = yield from self._lap(worker, wire.Lap(lane, plan.images, sizes[lane], number))
-                if isinstance(reply, wire.LapDone):
-                    yield self._progress(lane, plan.images, plan.images, number)
-                    rounds.tell(race.Lap(lane, number, reply.batch_size, reply.total_ms, reply.call_ms))
-                    continue
-                failure = reply.failure if isinstance(reply, wire.FailedReply) else None
-                if failure is None or failure.kind != "oom" or not plan.chunked or sizes[lane] == 1:
-                    raise _race_cannot_run(failure, sizes[lane], plan)
-                sizes[lane] //= 2
-                chunked = True
-                rounds.laps.clear()
-            answer = worker.process.request(wire.CompareLaps())
-        except WorkerLostError:
-            self._session.drop_worker()
-            yield from self._raced(rounds, sizes, None, chunked=chunked)
-            raise
-        except Cancelled:
-            yield from self._raced(rounds, sizes, None, chunked=chunked)
-            raise
-        yield from self._raced(rounds, sizes, answer, chunked=chunked)
-        yield from self._told_all(checks.run_warnings((), host=self._host, plan=plan))
-
-    def _raced(
-        self, rounds: race.Rounds, sizes: list[int], answer: wire.Reply | None, *, chunked: bool
-    ) -> Iterator[events.AnyEvent]:
-        """The result of the rounds that were run whole; nothing when there is none."""
-        if len(rounds.laps) < len(race.LANES):
-            return
-        plan = self._plan
-        agreement = answer if isinstance(answer, wire.Agreement) else wire.Agreement(None, "not compared")
-        fastest, low, high = race.speedup(rounds.laps)
-        lanes = [
-            race.lane_of(rounds.laps, lane, race.lane_name(plan.images, sizes[lane]), plan.images)
-            for lane in race.LANES
-        ]
-        yield self._told(
-            events.RaceFinished(
-                **self._head(),
-                lanes=(lanes[0], lanes[1]),
-                speedup=fastest,
-                speedup_low=low,
-                speedup_high=high,
-                outputs_agree=agreement.agree,
-                agreement=agreement.text,
-                rounds=len(rounds.laps) // 2,
-                chunked=chunked,
-            )
-        )
-
-    def _lap(self, worker: LoadedWorker, lap: wire.Lap) -> Generator[events.AnyEvent, None, wire.Reply]:
-        for reply in worker.process.replies(lap):
-            if not isinstance(reply, wire.RaceStep):
-                return reply
-            yield self._progress(reply.lane, reply.done, reply.total, lap.round)
-        raise WorkerLostError("it ended a lap without an answer.")
-
-    def _progress(self, lane: int, done: int, total: int, number: int) -> events.AnyEvent:
-        return self._told(
-            events.RaceProgress(**self._head(), lane=lane, done=done, total=total, round=number)
-        )
+        yield from RaceRun(self, self._plan, worker, self._session.drop_worker).stream()
+        yield from self._told_all(checks.run_warnings((), host=self._host, plan=self._plan))
 
     # Workers
 
@@ -477,7 +410,7 @@ class Run:
                 self._session.drop_worker()
                 warm = None
         if warm is None:
-            yield self._status("starting", "starting the measuring process and loading the model")
+            yield self.status("starting", "starting the measuring process and loading the model")
             warm = self._start_again()
             self._session.keep_warm(self._plan, warm)
         else:
@@ -494,7 +427,7 @@ class Run:
         self._unit = ready.unit
         self._queue.append(
             events.ModelReady(
-                **self._head(),
+                **self.head(),
                 name=ready.name,
                 parameters=ready.parameters,
                 input=ready.input,
@@ -525,22 +458,22 @@ class Run:
 
     # Events
 
-    def _head(self) -> dict[str, Any]:
+    def head(self) -> dict[str, Any]:
         return {"run": self._id, "t": round(self._clock() - self._begun, 4)}
 
-    def _status(
+    def status(
         self,
         phase: Literal["starting", "loading", "warming", "measuring", "paused", "confirming", "cancelling"],
         text: str,
         batch_size: int | None = None,
     ) -> events.AnyEvent:
-        return self._told(events.Status(**self._head(), phase=phase, text=text, batch_size=batch_size))
+        return self.told(events.Status(**self.head(), phase=phase, text=text, batch_size=batch_size))
 
     def _flush(self) -> Iterator[events.AnyEvent]:
         while self._queue:
-            yield self._told(self._queue.popleft())
+            yield self.told(self._queue.popleft())
 
-    def _told(self, event: events.AnyEvent) -> events.AnyEvent:
+    def told(self, event: events.AnyEvent) -> events.AnyEvent:
         """Store first; a place that stops taking lines (a full disk) ends the saving, not the measuring."""
         if self._sink is not None:
             try:
@@ -548,7 +481,7 @@ class Run:
             except StoreError as error:
                 self._sink = None
                 self._queue.append(
-                    events.Warning(**self._head(), kind="not-saved", text=error.message, remedy=error.remedy)
+                    events.Warning(**self.head(), kind="not-saved", text=error.message, remedy=error.remedy)
                 )
         return event
 
@@ -562,16 +495,3 @@ def _text_of(error: BatchpeakError | None, unexpected: BaseException | None) -> 
     if unexpected is not None:
         return events.ErrorText("internal error", f"{type(unexpected).__name__}: {unexpected}")
     return None
-
-
-def _race_cannot_run(failure: Failure | None, batch_size: int, plan: Plan) -> BatchpeakError:
-    if failure is None:
-        return WorkerLostError("it gave an answer that fits no question.")
-    remedy = ""
-    if failure.kind == "oom" and batch_size == plan.images:
-        remedy = "Race fewer images (--images), or the largest size that fits, in chunks (--chunked)."
-    return BatchpeakError(
-        f"calls of {batch_size} failed: {failure.title}: {failure.message}",
-        title="the race cannot be run",
-        remedy=remedy,
-    )
