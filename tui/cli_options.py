@@ -208,7 +208,7 @@ def make_plan(kind: Kind, given: dict[str, Any]) -> Plan:
     if isinstance(fields.get("batch_sizes"), plans.BatchList):
         fields["batch_sizes"] = fields["batch_sizes"].sizes
     plan = msgspec.structs.replace(Plan(kind=kind), **fields)
-    _check(plan)
+    check_plan(plan)
     return plan
 
 
@@ -218,7 +218,8 @@ def note_of(given: dict[str, Any]) -> str:
     return batch_list.note if isinstance(batch_list, plans.BatchList) else ""
 
 
-def _check(plan: Plan) -> None:
+def check_plan(plan: Plan) -> None:
+    """Raises UsageError for values that do not go together, or that no file can hold."""
     for name, text in (
         ("MODEL", plan.model),
         ("--input", plan.input),

@@ -12,7 +12,10 @@ from tui.terminal import Charset, safe_text
 
 
 def conditions(plan: Plan, record: RunRecord) -> str:
-    """Device, threads, dtype and allocator in words; what the worker reported wins over what was asked for."""
+    """All that changes the figures, in words: what stands at its default only where it is always of interest.
+
+    What the worker reported wins over what was asked for.
+    """
     ready = record.model
     device = ready.device if ready is not None and ready.device else plan.device
     threads = ready.threads if ready is not None and ready.threads else plan.threads
@@ -24,6 +27,15 @@ def conditions(plan: Plan, record: RunRecord) -> str:
         parts.append("channels-last")
     if plan.compile is not None:
         parts.append(f"compiled ({plan.compile})")
+    if plan.inter_op_threads is not None:
+        parts.append(f"{plan.inter_op_threads} inter-op")
+    if plan.transfer:
+        parts.append("copy timed")
+    parts += [f"{key}={value}" for key, value in plan.model_args.items()]
+    if plan.weights is not None:
+        parts.append(f"weights {plan.weights.rpartition('/')[2]}")
+    if plan.image_dir is not None:
+        parts.append(f"images {plan.image_dir.rstrip('/').rpartition('/')[2]}")
     known = {"system": "system allocator", "keep": "kept memory"}
     parts.append(known.get(plan.allocator, f"allocator {plan.allocator.rpartition('/')[2]}"))
     if plan.fresh:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar, cast, get_args
+from pathlib import Path
+from typing import ClassVar
 
-import msgspec
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -17,17 +17,16 @@ from textual.widgets import Input, Label, Static
 from engine import host
 from engine.errors import BatchpeakError, UsageError
 from engine.models import check
-from engine.plan import BUILT_IN_MODEL, Dtype, Plan, parse_count, parse_precision, parse_seconds
+from engine.models.catalogue import Listing
+from engine.plan import BUILT_IN_MODEL, Plan
+from tui import formats
+from tui.screens import setup_plan
 from tui.screens.choice import Choice
 from tui.screens.dialog import Dialog
+from tui.screens.model_picker import ModelPicker
+from tui.screens.setup_plan import ALLOCATORS, COMPILES, DTYPES, LAYOUTS, NO_YES, PROCESSES
 from tui.terminal import safe_text
 from tui.widgets.field import Field
-
-MOST_THREADS = 4096
-LAYOUTS = ("contiguous", "channels-last")
-COMPILES = ("off", "default", "reduce-overhead", "max-autotune")
-ALLOCATORS = ("system", "keep")
-PROCESSES = ("one", "one per size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,54 +47,69 @@ class DevicesKnown(Message):
         self.names = names
 
 
+class Opener(Static, can_focus=True):
+    """A line that can be stood on, and opens something by enter."""
+
+
 class Setup(Dialog[Plan]):
     """Answers the changed plan, None when nothing changes."""
 
     HEADING = "Model and options"
-    KEYS = "enter measure   tab, down next   left, right choose   escape back"
+    ROWS_BELOW = 3
+    KEYS = "enter measure   f2 find   tab, down next   left, right choose   escape back"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "apply", "measure", id="setup.apply", tooltip="Measure with these options"),
+        Binding("f2", "find", "find", id="setup.find", tooltip="Find a model: used before, by name, a file"),
         Binding("down", "next", "next", id="setup.next", show=False, tooltip="The next field"),
         Binding("up", "previous", "before", id="setup.previous", show=False, tooltip="The field before"),
     ]
 
     def __init__(
-        self, plan: Plan, machine: Machine, ask_devices: Callable[[], list[host.Device]] | None
+        self,
+        plan: Plan,
+        machine: Machine,
+        ask_devices: Callable[[], list[host.Device]] | None,
+        search: Callable[[str], Listing] | None = None,
     ) -> None:
         super().__init__()
         self._plan = plan
         self._machine = machine
         self._ask_devices = ask_devices
         """None while something is measured: asking starts a process that would disturb it."""
+        self._search = search
+        """Finds models by the words of their name; None as above."""
 
     def body(self) -> Iterable[Widget]:
-        plan, cores = self._plan, self._machine.cores
-        threads = "" if plan.threads is None else str(plan.threads)
-        yield _field(
-            "model",
-            Field(plan.model, id="model", suggestions=(*self._machine.models, BUILT_IN_MODEL)),
-        )
-        yield _field(
-            "input",
-            Field(
-                plan.input or "",
-                placeholder="as the model tells, else 3x224x224 or ids:128:int64",
-                id="input",
-            ),
-        )
-        yield _field("device", Choice(self._machine.devices, plan.device, id="device"))
-        yield _field(
-            "threads",
-            Field(threads, placeholder=f"{cores}, as many as are usable", id="threads"),
-        )
-        yield _field("dtype", Choice(get_args(Dtype), plan.dtype, id="dtype"))
-        yield _field("layout", Choice(LAYOUTS, LAYOUTS[plan.channels_last], id="layout"))
-        yield _field("compile", Choice(COMPILES, plan.compile or "off", id="compile"))
-        yield _field("allocator", Choice(ALLOCATORS, plan.allocator, id="allocator"))
-        yield _field("processes", Choice(PROCESSES, PROCESSES[plan.fresh], id="processes"))
-        yield _field("precision", Field(f"{plan.precision * 100:g}%", id="precision"))
-        yield _field("budget", Field(f"{plan.budget_s:g}s", id="budget"))
+        typed, chosen = setup_plan.typed_of(self._plan), setup_plan.chosen_of(self._plan)
+
+        def field(name: str, placeholder: str = "", suggestions: tuple[str, ...] = ()) -> Field:
+            return Field(typed[name], id=name, placeholder=placeholder, suggestions=suggestions)
+
+        def choice(name: str, words: tuple[str, ...]) -> Choice:
+            return Choice(words, chosen[name], id=name)
+
+        yield _row("model", field("model", suggestions=(*self._machine.models, BUILT_IN_MODEL)))
+        yield _row("", Opener(Text("enter: used before, by name, a file"), id="find"))
+        yield _row("arguments", field("model-arg", "of the class or function, e.g. width=64 depth=2"))
+        yield _row("weights", field("weights", "a file to load into it, or: cached"))
+        yield _row("trust", choice("trust", NO_YES))
+        yield _row("input", field("input", "as the model tells, else 3x224x224 or ids:128:int64"))
+        yield _row("images", field("image-dir", "a folder of images to feed, else made ones"))
+        yield _row("device", choice("device", self._machine.devices))
+        yield _row("threads", field("threads", f"{self._machine.cores}, as many as are usable"))
+        yield _row("inter-op", field("inter-op-threads", "threads that run operations side by side"))
+        yield _row("dtype", choice("dtype", DTYPES))
+        yield _row("autocast", choice("autocast", NO_YES))
+        yield _row("layout", choice("layout", LAYOUTS))
+        yield _row("compile", choice("compile", COMPILES))
+        yield _row("time copy", choice("transfer", NO_YES))
+        yield _row("allocator", choice("allocator", ALLOCATORS))
+        yield _row("processes", choice("processes", PROCESSES))
+        yield _row("precision", field("precision"))
+        yield _row("budget", field("budget"))
+
+    def below(self) -> Iterable[Widget]:
         yield Static(id="setup-check")
 
     def on_mount(self) -> None:
@@ -127,7 +141,22 @@ class Setup(Dialog[Plan]):
     def on_input_submitted(self) -> None:
         self.action_apply()
 
+    def action_find(self) -> None:
+        self.app.push_screen(
+            ModelPicker(self._machine.models, self._search, folder=Path.cwd()), self._model_found
+        )
+
+    def _model_found(self, spec: str | None) -> None:
+        if spec is not None:
+            field = self.query_one("#model", Field)
+            field.value = spec
+            field.cursor_position = len(field.value)
+            field.focus()
+
     def action_apply(self) -> None:
+        if isinstance(self.focused, Opener):
+            self.action_find()
+            return
         plan = self._check()
         if plan is None:
             return
@@ -135,8 +164,7 @@ class Setup(Dialog[Plan]):
             # Looks at files, so it is for the decision, not for every letter.
             check(plan)
         except UsageError as error:
-            field = error.argument.removeprefix("--").lower()
-            self._refuse(UsageError(error.message, argument=field, remedy=error.remedy))
+            self._refuse(error)
         else:
             self.dismiss(plan)
 
@@ -148,61 +176,37 @@ class Setup(Dialog[Plan]):
 
     def _check(self) -> Plan | None:
         """The plan as the fields say; None when one cannot be used, which is then marked and named."""
-        line = self.query_one("#setup-check", Static)
-        for field in self.query(Input):
+        for field in self.query("Input, Choice"):
             field.set_class(False, "-bad")
+        typed = {name: self.query_one(f"#{name}", Input).value for name in setup_plan.TYPED}
+        chosen = {name: self.query_one(f"#{name}", Choice).value for name in setup_plan.chosen_of(self._plan)}
         try:
-            plan = self._asked()
+            plan = setup_plan.plan_of(self._plan, typed, chosen)
         except UsageError as error:
             self._refuse(error)
             return None
-        line.set_class(False, "-bad")
         over = plan.threads is not None and plan.threads > self._machine.cores
-        line.update(
-            Text(
-                f"{plan.threads} threads on {self._machine.cores} usable cores wait for each other"
-                if over
-                else f"{self._machine.cores} usable cores"
-            )
+        self._say(
+            f"{plan.threads} threads on {self._machine.cores} usable cores wait for each other"
+            if over
+            else f"{self._machine.cores} usable cores"
         )
         return plan
 
     def _refuse(self, error: UsageError) -> None:
         """Mark the field that the error names, if it is one of these, and say what is wrong with it."""
-        for field in self.query(f"#{error.argument}"):
+        name = setup_plan.field_of(error)
+        for field in self.query(f"#{name}"):
             field.set_class(True, "-bad")
+            field.scroll_visible(animate=False)
+        said = formats.sentences(error.message, error.remedy)
+        self._say(f"{name}: {error.message[:1]}{said[1:]}", bad=True)
+
+    def _say(self, words: str, *, bad: bool = False) -> None:
         line = self.query_one("#setup-check", Static)
-        said = f"{error.argument}: {error.message} {error.remedy}".rstrip()
-        line.update(Text(safe_text(said)))
-        line.set_class(True, "-bad")
-
-    def _asked(self) -> Plan:
-        def typed(name: str) -> str:
-            return self.query_one(f"#{name}", Input).value.strip()
-
-        def chosen(name: str) -> str:
-            return self.query_one(f"#{name}", Choice).value
-
-        if not typed("model"):
-            raise UsageError(f"name one, for example {BUILT_IN_MODEL}.", argument="model")
-        threads = typed("threads")
-        # What is shown may not be what was given: characters that steer the terminal are shown as signs.
-        same_model = typed("model") == safe_text(self._plan.model).strip()
-        return msgspec.structs.replace(
-            self._plan,
-            model=self._plan.model if same_model else typed("model"),
-            input=typed("input") or None,
-            device=chosen("device"),
-            threads=parse_count(threads, argument="threads", most=MOST_THREADS) if threads else None,
-            dtype=cast("Dtype", chosen("dtype")),
-            channels_last=chosen("layout") == LAYOUTS[1],
-            compile=None if chosen("compile") == "off" else chosen("compile"),
-            allocator=chosen("allocator"),
-            fresh=chosen("processes") == PROCESSES[1],
-            precision=parse_precision(typed("precision"), argument="precision"),
-            budget_s=parse_seconds(typed("budget"), argument="budget"),
-        )
+        line.update(Text(safe_text(words, limit=600)))
+        line.set_class(bad, "-bad")
 
 
-def _field(name: str, widget: Widget) -> Horizontal:
+def _row(name: str, widget: Widget) -> Horizontal:
     return Horizontal(Label(name), widget, classes="field")

@@ -205,11 +205,14 @@ class SweepScreen(RunScreen):
             self.owner.judge_again(asked.ms, asked.percentile)
 
     def action_setup(self) -> None:
+        from engine.models import catalogue
         from tui.screens.setup import Machine, Setup
 
         busy = self.owner.runs.active.busy
         machine = Machine(host.usable_cores().cores, models=self.owner.settings.recent_models)
-        dialog = Setup(self.view.plan, machine, None if busy else host.devices)
+        # Both start processes, which would disturb what is measured.
+        devices, search = (None, None) if busy else (host.devices, catalogue.search)
+        dialog = Setup(self.view.plan, machine, devices, search)
         self.app.push_screen(dialog, self._set_up)
 
     def _set_up(self, plan: Plan | None) -> None:
