@@ -122,6 +122,8 @@ class BatchpeakApp(App[int], inherit_bindings=False):
     # Runs
 
     def on_deliveries_waiting(self, _: DeliveriesWaiting) -> None:
+        if not self.is_running:
+            return  # the app is being left and its screens are gone; the runner has saved what it heard
         self.runs.take()
         self.screen.call_after_refresh(self.runner.drawn)
 
@@ -145,10 +147,16 @@ class BatchpeakApp(App[int], inherit_bindings=False):
 
     # Keys
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        if action in ("pause", "cancel"):
-            return self.runs.busy and not self.runs.active.cancel_asked
-        return True
+    def why_not(self, action: str, parameters: tuple[object, ...] = ()) -> str:  # noqa: ARG002
+        """Why the action can do nothing now, in a few words for the help; empty when it can do something."""
+        if action not in ("pause", "cancel"):
+            return ""
+        if not self.runs.busy:
+            return "nothing is being measured"
+        return "the run is being cancelled" if self.runs.active.cancel_asked else ""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return not self.why_not(action, parameters)
 
     def action_pause(self) -> None:
         self.runs.pause(not self.runs.active.pause_asked)
@@ -197,19 +205,9 @@ class BatchpeakApp(App[int], inherit_bindings=False):
                 self.warn(error.message, error.title)
 
     def action_help(self) -> None:
-        from tui.screens.help import Help
+        from tui.screens.help import Help, impossible
 
-        self.push_screen(Help(self.screen.active_bindings.values(), self._asleep()))
-
-    def _asleep(self) -> list[Binding]:
-        """The keys of this screen that can do nothing at the moment, as the person's key map has them."""
-        awake = {active.binding.id for active in self.screen.active_bindings.values() if active.enabled}
-        named: dict[str, Binding] = {}
-        for node in (self.screen, self):
-            for _, binding in node._bindings:  # noqa: SLF001 - with the key map applied; nothing public has those
-                if binding.id and binding.tooltip:
-                    named.setdefault(binding.id, binding)
-        return [binding for name, binding in named.items() if name not in awake]
+        self.push_screen(Help(self.screen.active_bindings.values(), impossible(self.screen, self)))
 
     def action_redraw(self) -> None:
         self.on_resize()

@@ -10,6 +10,7 @@ from engine.errors import BatchpeakError
 from engine.plan import Plan
 from tests.ui import scripted_session as scripted
 from tests.ui.driving import driving
+from tui.messages import DeliveriesWaiting
 
 KEYS_THAT_TERMINALS_TAKE = {"ctrl+a", "ctrl+b", "ctrl+@", "ctrl+space", "ctrl+enter", "ctrl+s", "ctrl+q"}
 
@@ -201,6 +202,15 @@ async def test_every_binding_has_an_id_a_tooltip_and_a_key_that_terminals_pass_o
             assert binding.id
             assert binding.tooltip, binding
             assert binding.key not in KEYS_THAT_TERMINALS_TAKE
+
+
+async def test_what_comes_while_the_app_is_left_ends_it_no_other_way() -> None:
+    gate = scripted.Gate()
+    async with driving(scripted.stopping_after(1, gate)) as driver:
+        await driver.until(gate.reached.is_set)
+    gate.open()
+    driver.app.on_deliveries_waiting(DeliveriesWaiting())
+    assert driver.app.runs.busy  # nothing was folded in, and nothing drawn
 
 
 async def test_the_session_is_closed_with_the_app() -> None:

@@ -43,14 +43,14 @@ async def test_all_rows_are_measured_again_when_asked() -> None:
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        ("1,x,8", "item 2 is 'x'"),
-        ("0", "item 1 is '0'"),
-        ("-4", "item 1 is '-4'"),
-        ("1e3", "item 1 is '1e3'"),
-        ("8;16", "item 1 is '8;16'"),
-        ("", "no batch size in it"),
-        ("1..10000/1", "more than 4,096 sizes"),
-        ("1,[/red]", "item 2 is '[/red]'"),
+        ("1,x,8", "Item 2 is 'x'"),
+        ("0", "Item 1 is '0'"),
+        ("-4", "Item 1 is '-4'"),
+        ("1e3", "Item 1 is '1e3'"),
+        ("8;16", "Item 1 is '8;16'"),
+        ("", "No batch size in it"),
+        ("1..10000/1", "4,096 sizes"),
+        ("1,[/red]", "Item 2 is '[/red]'"),
     ],
 )
 async def test_a_bad_list_is_named_while_typing_and_nothing_starts(typed: str, told: str) -> None:

@@ -16,6 +16,7 @@ from textual.widgets.option_list import Option
 from engine.errors import UsageError
 from engine.events import Suggestion
 from engine.plan import MAX_BATCH_SIZE, MAX_LIST_LENGTH, format_batch_sizes, parse_batch_sizes
+from tui.formats import sentences
 from tui.screens.choice import Choice
 from tui.screens.dialog import Dialog
 from tui.widgets.field import Field
@@ -155,7 +156,7 @@ class EditList(Dialog[Edited]):
         try:
             parsed = parse_batch_sizes(text, argument="the list")
         except UsageError as error:
-            line.update(Text(f"{error.message} {error.remedy}".strip()))
+            line.update(Text(sentences(error.message, error.remedy)))
             line.set_class(True, "-bad")
             return None
         count = len(parsed.sizes)

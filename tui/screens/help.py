@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Protocol, runtime_checkable
 
 from rich.text import Text
+from textual import actions
 from textual.binding import ActiveBinding, Binding, BindingType
+from textual.dom import DOMNode
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -28,6 +30,14 @@ WORDS: tuple[tuple[str, str], ...] = (
 )
 
 
+@runtime_checkable
+class SaysWhyNot(Protocol):
+    """What has actions and knows why one of them is impossible at the moment."""
+
+    def why_not(self, action: str, parameters: tuple[object, ...] = ()) -> str:
+        """The reason in a few words; empty when it is possible."""
+
+
 class Help(Dialog[None]):
     """Two lists: keys and what they do here, and what the words mean."""
 
@@ -41,10 +51,12 @@ class Help(Dialog[None]):
         Binding("pageup", "scroll(-10)", "page up", id="help.page-up", show=False, tooltip="Page up"),
     ]
 
-    def __init__(self, bindings: Iterable[ActiveBinding], asleep: Iterable[Binding] = ()) -> None:
+    def __init__(
+        self, bindings: Iterable[ActiveBinding], asleep: Mapping[str, Sequence[Binding]] | None = None
+    ) -> None:
         super().__init__()
-        self._asleep = list(asleep)
-        sleeping = {binding.id for binding in self._asleep}
+        self._asleep = asleep or {}
+        sleeping = {binding.id for grouped in self._asleep.values() for binding in grouped}
         listed = [
             active.binding
             for active in bindings
@@ -62,15 +74,30 @@ class Help(Dialog[None]):
                 self.app.get_key_display(binding)
             )
         yield Static(_columns([(", ".join(shown), told) for shown, told in keys.values()]), id="help-keys")
-        if self._asleep:
-            rows = [(self.app.get_key_display(binding), binding.tooltip) for binding in self._asleep]
-            text = Text("Not possible at the moment:\n")
-            text.append_text(_columns(rows))
-            yield Static(text, id="help-asleep")
+        for why, grouped in self._asleep.items():
+            shown = [(self.app.get_key_display(binding), binding.tooltip) for binding in grouped]
+            text = Text(f"Not possible at the moment ({why}):\n")
+            text.append_text(_columns(shown))
+            yield Static(text, classes="help-asleep")
         yield Static(_columns(WORDS), id="help-words")
 
     def action_scroll(self, lines: int) -> None:
         self.query_one(".dialog-body").scroll_relative(y=lines, animate=False)
+
+
+def impossible(*nodes: DOMNode) -> dict[str, list[Binding]]:
+    """The keys that can do nothing at the moment, as the person's key map has them, under the reason why."""
+    found: dict[str, dict[str, Binding]] = {}
+    for node in nodes:
+        if not isinstance(node, SaysWhyNot):
+            continue
+        for _, binding in node._bindings:  # noqa: SLF001 - with the key map applied; nothing public has those
+            if not binding.id or not binding.tooltip:
+                continue
+            _, action, parameters = actions.parse(binding.action)
+            if why := node.why_not(action, parameters):
+                found.setdefault(why, {}).setdefault(binding.id, binding)
+    return {why: list(grouped.values()) for why, grouped in found.items()}
 
 
 def _columns(rows: Sequence[tuple[str, str]]) -> Text:

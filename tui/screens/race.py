@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -107,7 +107,7 @@ class RaceScreen(RunScreen):
         view = self.view
         race = view.record.race
         if view.phase == "failed" and view.failure is not None:
-            return f"{view.failure.message} {view.failure.remedy}".strip()
+            return formats.sentences(view.failure.message, view.failure.remedy)
         if race is None:
             return "Both lanes get the same images; rounds run A B B A, so that drift falls on both alike."
         return race_advice(race, self._unit_word())
@@ -141,14 +141,16 @@ class RaceScreen(RunScreen):
 
     # Keys
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "replay":
-            return self.view.record.race is not None and not self.view.busy
+    def why_not(self, action: str, parameters: tuple[object, ...] = ()) -> str:
+        if action in ("run", "edit", "replay") and self.view.busy:
+            return "while racing"
+        if action == "replay" and self.view.record.race is None:
+            return "no race was finished yet"
         if action == "speed":
-            return self._replay is not None
-        if action in ("run", "edit"):
-            return not self.view.busy
-        return super().check_action(action, parameters)
+            if self._replay is None:
+                return "no replay is going"
+            return self._replay.why_not(cast("float", parameters[0]))
+        return super().why_not(action, parameters)
 
     def action_run(self) -> None:
         self.owner.runs.start(self.view.plan)
@@ -173,6 +175,7 @@ class RaceScreen(RunScreen):
         if self._replay is not None:
             self._replay = self._replay.faster(factor, self.owner.now())
             self.draw_status()
+            self.refresh_bindings()
 
     def _frame(self) -> None:
         if self._replay is not None and self._replay.over(self.owner.now()):

@@ -50,6 +50,12 @@ class Replay:
         """Whether both lanes have reached their end."""
         return self.at_ms(now) >= max(lane.total_ms for lane in self.lanes)
 
+    def why_not(self, factor: float) -> str:
+        """Why it cannot go that much faster (or slower); empty when it can."""
+        if self.speed * factor < _SLOWEST:
+            return "as slow as it goes"
+        return "as fast as it goes" if self.speed * factor > _FASTEST else ""
+
     def faster(self, factor: float, now: float) -> Replay:
         """The same moment, at another speed."""
         speed = min(max(self.speed * factor, _SLOWEST), _FASTEST)

@@ -55,6 +55,13 @@ class RunScreen(Screen[None]):
     def recolour(self) -> None:
         """The theme changed."""
 
+    def why_not(self, action: str, parameters: tuple[object, ...] = ()) -> str:  # noqa: ARG002
+        """Why the action can do nothing now, in a few words for the help; empty when it can do something."""
+        return ""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return not self.why_not(action, parameters)
+
     def on_mount(self) -> None:
         self.mount(Static(id="too-small"))
         self.owner.changed.subscribe(self, self._changed)

@@ -141,23 +141,39 @@ class SweepScreen(RunScreen):
 
     # What is possible now
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        view = self.view
-        if action == "limit":
-            return not view.busy and bool(view.record.points)
-        if action == "why":
-            return view.record.verdict is not None or bool(view.record.warnings)
-        if action == "take_away":
-            return bool(view.record.points)
-        if action == "longer":
-            return not view.busy and self._longer() is not None
-        if action == "add":
-            return not view.busy and bool(self._suggested())
-        if action == "run":
-            return not view.busy
-        if action == "detail":
-            return bool(view.points())
-        return super().check_action(action, parameters)
+    def why_not(self, action: str, parameters: tuple[object, ...] = ()) -> str:
+        view, record = self.view, self.view.record
+        if action in ("run", "peak", "limit", "longer", "add") and view.busy:
+            return "while measuring"
+        match action:
+            case "limit" | "take_away" if not record.points:
+                return "nothing measured yet"
+            case "why" if record.verdict is None and not record.warnings:
+                return "nothing to explain yet"
+            case "longer" if self._longer() is None:
+                return "nothing measured at this size"
+            case "add" if not self._suggested():
+                return "no size is suggested"
+            case "sort" | "sort_reverse" | "detail" if not view.points():
+                return "no rows yet"
+            case "detail" if self.has_class("-wide"):
+                return "the details are beside the table"
+            case "scroll_detail":
+                return self._why_not_scroll()
+            case "back" if not self._detail_open and (told := self.owner.why_not("cancel")):
+                return told
+        return super().why_not(action, parameters)
+
+    @property
+    def _detail_open(self) -> bool:
+        """Whether the details have taken the chart's place."""
+        return self.has_class("-detail") and not self.has_class("-wide")
+
+    def _why_not_scroll(self) -> str:
+        pane = self.query_one(DetailPane)
+        if not pane.display:
+            return "the details are closed"
+        return "" if pane.max_scroll_y > 0 else "all of the details is on the screen"
 
     # Keys. Dialogs are imported when they are asked for: the first frame does not wait for them.
 
@@ -244,8 +260,8 @@ class SweepScreen(RunScreen):
         self.query_one(DetailPane).scroll_relative(y=lines, animate=False)
 
     def action_back(self) -> None:
-        if self.has_class("-detail") and not self.has_class("-wide"):
-            self.toggle_class("-detail")
+        if self._detail_open:
+            self.remove_class("-detail")
         else:
             self.owner.ask_cancel()
 
