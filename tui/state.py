@@ -14,6 +14,7 @@ from engine.errors import BatchpeakError
 from engine.plan import Plan
 from engine.record import RunRecord
 from engine.results import Measurement, State
+from tui.formats import sentences
 
 Phase = Literal["empty", "starting", "measuring", "paused", "cancelling", "finished", "failed"]
 
@@ -248,6 +249,8 @@ class RunView:
         told = self.record.status
         if phase == "starting":
             parts[0] += f" · {told.text if told and told.text else 'loading torch and the model'}"
+            if self.pause_asked:
+                parts.append("pausing once they are there")
         elif phase == "measuring":
             if self.pause_asked:
                 parts[0] = "pausing after this block"
@@ -285,7 +288,7 @@ class RunView:
         phase = self.phase
         if phase == "failed" and (failure := self.failure) is not None and not self.record.points:
             title = failure.title[:1].upper() + failure.title[1:]
-            return f"{title}: {failure.message} {failure.remedy}".strip()
+            return f"{title}: {failure.message[:1]}{sentences(failure.message, failure.remedy)[1:]}"
         verdict = self.record.verdict
         early = self.busy and all(point.throughput is None for point in self.record.points.values())
         if verdict is not None and verdict.advice and not early:

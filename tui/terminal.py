@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -63,8 +64,8 @@ def look(
     return Terminal(
         is_tty=all(_is_tty(stream) for stream in streams),
         dumb=environ.get("TERM", "") in ("", "dumb", "unknown"),
-        charset="ascii" if plain else charset_for(encoding, environ),
-        no_colour=wants_no_colour(environ),
+        charset="ascii" if plain or _few_characters(environ) else charset_for(encoding, environ),
+        no_colour=wants_no_colour(environ) or _monochrome(environ),
         over_ssh=bool(environ.get("SSH_CONNECTION") or environ.get("SSH_TTY")),
         columns=size[0],
         rows=size[1],
@@ -74,6 +75,16 @@ def look(
 def wants_no_colour(environ: Mapping[str, str]) -> bool:
     """Whether NO_COLOR is set and not empty (no-color.org)."""
     return bool(environ.get("NO_COLOR"))
+
+
+def _few_characters(environ: Mapping[str, str]) -> bool:
+    """Whether TERM names a terminal whose font has no blocks and no braille: the Linux console, and the old ones."""
+    return re.match(r"(linux|ansi|vt\d+|cons\d+|sun)(\W|$)", environ.get("TERM", "")) is not None
+
+
+def _monochrome(environ: Mapping[str, str]) -> bool:
+    """Whether TERM names a terminal that has no colours: the vt series up to vt420."""
+    return re.match(r"vt\d+(\W|$)", environ.get("TERM", "")) is not None
 
 
 def charset_for(encoding: str | None, environ: Mapping[str, str]) -> Charset:

@@ -144,6 +144,8 @@ class RaceScreen(RunScreen):
     def why_not(self, action: str, parameters: tuple[object, ...] = ()) -> str:
         if action in ("run", "edit", "replay") and self.view.busy:
             return "while racing"
+        if action in ("run", "edit") and self.owner.runs.busy:
+            return "while a sweep is measured"  # it would be ended unasked
         if action == "replay" and self.view.record.race is None:
             return "no race was finished yet"
         if action == "speed":

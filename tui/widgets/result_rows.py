@@ -117,7 +117,8 @@ def heads(unit: str, charset: Charset, sorted_by: Key, *, descending: bool) -> t
     for column in COLUMNS:
         name = names[column.key] if charset == "unicode" else formats.to_ascii(names[column.key])
         if column.key == sorted_by:
-            name = f"{name} {arrow}" if len(name) + 2 <= column.width else f"{name}{arrow}"
+            # One column stays free: the head before must not run into this one.
+            name = f"{name} {arrow}" if len(name) + 2 < column.width else f"{name}{arrow}"
         texts.append(_placed(name, column, "bold"))
     return tuple(texts)
 
