@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from engine import __version__
+from engine.asking import Asking
 from engine.errors import DeviceError, UsageError
 
 MB = 1_000_000
@@ -188,23 +189,21 @@ def allocator_environment(
     return {variable: f"{path}:{before}" if before else str(path)}
 
 
-def devices(*, timeout_s: float = 60.0, python: str = sys.executable) -> list[Device]:
+def devices(
+    *, timeout_s: float = 60.0, python: str = sys.executable, asking: Asking | None = None
+) -> list[Device]:
     """The devices torch can use, asked in a process of its own (importing torch takes seconds and much memory).
 
-    Raises DeviceError when torch does not answer.
+    Raises DeviceError when torch does not answer, or `asking` is stopped meanwhile.
     """
     try:
-        done = subprocess.run(
-            [python, "-P", "-c", _ASK_DEVICES],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-        )
+        done = (asking or Asking()).run([python, "-P", "-c", _ASK_DEVICES], timeout_s=timeout_s)
     except subprocess.TimeoutExpired as error:
         raise DeviceError(f"torch did not answer within {timeout_s:g} s.", title="devices unknown") from error
+    except subprocess.SubprocessError as error:
+        raise DeviceError(f"torch was not asked: {error}.", title="devices unknown") from error
     if done.returncode != 0:
-        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        last = done.stderr.strip().splitlines()[-1:]
         raise DeviceError(
             f"torch cannot be asked: {last[0] if last else 'no reason given'}", title="devices unknown"
         )

@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 import platformdirs
 
+from engine.asking import Asking
 from engine.models import fashion_cnn
 from engine.models.preflight import EXTRAS
 from engine.plan import BUILT_IN_MODEL
@@ -77,7 +78,7 @@ def search(query: str | None = None, *, ask: Ask | None = None, cache: Path | No
         if not _is_installed(library):
             notes.append(f"{library} is not installed: pip install 'batchpeak[{library}]' adds its models.")
             continue
-        names = _names(library, ask or _run, folder)
+        names = _names(library, ask or asker(Asking()), folder)
         if names is None:
             notes.append(f"{library} is installed, but cannot be imported beside this torch.")
         found += [Entry(f"{library}:{name}", library) for name in names or ()]
@@ -151,16 +152,15 @@ def _file_name(library: str) -> str:
     return "names-" + re.sub(r"[^\w.\-]", "_", "-".join(versions))
 
 
-def _run(command: Sequence[str]) -> str:
-    finished = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        stdin=subprocess.DEVNULL,
-        check=True,
-    )
-    return finished.stdout
+def asker(asking: Asking) -> Ask:
+    """Asks libraries by `asking`, which can be stopped."""
+
+    def ask(command: Sequence[str]) -> str:
+        finished = asking.run(command, timeout_s=TIMEOUT_S)
+        finished.check_returncode()
+        return finished.stdout
+
+    return ask
 
 
 def _cached_repositories() -> list[str]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 from textual.widgets import Input, OptionList
 
+from engine import host
+from engine.asking import Asking
 from engine.models import catalogue
 from engine.models.catalogue import Entry, Listing
 from engine.plan import Plan
@@ -38,7 +42,7 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
     """A library with three models in the place of those that are installed."""
     asked: list[str | None] = []
 
-    def search(query: str | None = None) -> Listing:
+    def search(query: str | None = None, **_: object) -> Listing:
         asked.append(query)
         names = [name for name in ("resnet18", "resnet50", "vit_b") if (query or "") in name]
         return Listing(tuple(Entry(f"timm:{name}", "timm") for name in names), ("hub is not installed.",))
@@ -174,3 +178,68 @@ def test_the_words_of_a_query_are_all_looked_for() -> None:
 
 def test_the_built_in_model_is_offered_once() -> None:
     assert [one.spec for one in known_offers("", (Plan().model,))] == [Plan().model]
+
+
+async def test_one_question_is_asked_at_a_time_and_the_last_one_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    answer = threading.Event()
+
+    def search(query: str, **_: object) -> Listing:
+        asked.append(query)
+        answer.wait(20.0)
+        return Listing((Entry(f"timm:{query}", "timm"),), ())
+
+    monkeypatch.setattr(catalogue, "search", search)
+    async with driving(scripted.whole_sweep) as driver:
+        await driver.phase("finished")
+        await opened(driver)
+        await driver.press("f2")
+        await driver.press(*"resnet")
+        await driver.until(lambda: asked == ["re"])
+        await driver.shows("asking the libraries")
+        answer.set()
+        await driver.until(lambda: asked == ["re", "resnet"])
+        await driver.shows("timm:resnet  (timm)")
+        assert "timm:re " not in driver.screen
+
+
+async def test_a_search_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def search(query: str, **_: object) -> Listing:
+        raise ValueError(f"no answer to {query}")
+
+    monkeypatch.setattr(catalogue, "search", search)
+    async with driving(scripted.whole_sweep) as driver:
+        await driver.phase("finished")
+        await opened(driver)
+        await driver.press("f2")
+        await driver.press(*"vi")
+        await driver.shows("The search failed: no answer to vi.")
+
+
+async def test_what_the_dialog_asks_for_is_ended_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runs_then: list[int] = []
+    waiting = threading.Event()
+    stop = Asking.stop
+
+    def devices(*, asking: Asking) -> list[host.Device]:
+        waiting.set()
+        asking.run([sys.executable, "-c", "import time; time.sleep(60)"], timeout_s=60.0)
+        return []
+
+    def stopped(asking: Asking) -> None:
+        stop(asking)
+        runs_then.append(len(driver.session.plans))
+
+    monkeypatch.setattr(host, "devices", devices)
+    monkeypatch.setattr(Asking, "stop", stopped)
+    async with driving(scripted.whole_sweep) as driver:
+        await driver.phase("finished")
+        await opened(driver)
+        await driver.until(waiting.is_set)
+        await driver.press("enter")
+        await driver.until(lambda: len(driver.session.plans) == 2)
+        assert runs_then == [1]

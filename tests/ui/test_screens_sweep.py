@@ -367,7 +367,7 @@ async def test_the_palette_begins_with_what_the_last_line_names() -> None:
         assert not [char for char in driver.screen if ord(char) > 126]
 
 
-@pytest.mark.parametrize(("size", "every_s"), [((80, 24), 1.0), ((120, 40), 1.6), ((200, 50), 3.0)])
+@pytest.mark.parametrize(("size", "every_s"), [((80, 24), 1.0), ((120, 40), 2.0), ((200, 50), 3.0)])
 async def test_a_larger_screen_is_drawn_less_often(size: tuple[int, int], every_s: float) -> None:
     gate = scripted.Gate()
     async with driving(scripted.stopping_after(2, gate), size=size) as driver:

@@ -7,21 +7,15 @@ from collections.abc import Iterable
 from engine import events
 from tui.state import RunView
 from tui.widgets.curves import CurvePoint, Curves
+from tui.widgets.result_rows import ResultRow
 
 
 def curve_points(points: Iterable[events.Point]) -> tuple[CurvePoint, ...]:
-    """The curve of a run: every size that has figures, or a word saying why it has none."""
+    """The curve of a run: every size that has figures, as they count, or a word saying why it has none."""
     return tuple(
-        CurvePoint(
-            point.batch_size,
-            point.throughput,
-            point.throughput_low,
-            point.throughput_high,
-            point.latency_ms.p50,
-            point.state,
-        )
-        for point in points
-        if point.throughput is not None or point.state != "measuring"
+        CurvePoint(row.batch_size, row.throughput, row.low, row.high, row.p50_ms, row.state)
+        for row in map(ResultRow.of, points)
+        if row.throughput is not None or row.state != "measuring"
     )
 
 

@@ -10,11 +10,28 @@ from engine.plan import Plan
 from engine.record import RunRecord
 from tui.terminal import Charset, safe_text
 
+LONGEST_WORD = 24
+"""Columns of a model's argument, or of a file's name, in the header; all of it is in the dialog and in the run file."""
+_SHORT = (
+    (" threads", " thr"),
+    (" thread", " thr"),
+    ("channels-last", "ch-last"),
+    ("compiled (default)", "comp"),
+    ("compiled (", "comp ("),
+    ("bfloat16", "bf16"),
+    ("float16", "fp16"),
+    (" inter-op", " io"),
+    ("copy timed", "+copy"),
+    ("kept memory", "kept"),
+    ("a process per size", "fresh"),
+    (" autocast", " amp"),
+)
 
-def conditions(plan: Plan, record: RunRecord) -> str:
-    """All that changes the figures, in words: what stands at its default only where it is always of interest.
 
-    What the worker reported wins over what was asked for.
+def conditions(plan: Plan, record: RunRecord, *, defaults: bool = True) -> list[str]:
+    """All that changes the figures, in words; what the worker reported wins over what was asked for.
+
+    Without `defaults` what nobody changed is left out, but for the device and its threads.
     """
     ready = record.model
     device = ready.device if ready is not None and ready.device else plan.device
@@ -22,7 +39,8 @@ def conditions(plan: Plan, record: RunRecord) -> str:
     parts = [device]
     if threads is not None:
         parts.append(f"{threads} thread{'s' if threads != 1 else ''}")
-    parts.append(plan.dtype + (" autocast" if plan.autocast else ""))
+    if defaults or plan.dtype != "float32":
+        parts.append(plan.dtype + (" autocast" if plan.autocast else ""))
     if plan.channels_last:
         parts.append("channels-last")
     if plan.compile is not None:
@@ -31,24 +49,35 @@ def conditions(plan: Plan, record: RunRecord) -> str:
         parts.append(f"{plan.inter_op_threads} inter-op")
     if plan.transfer:
         parts.append("copy timed")
-    parts += [f"{key}={value}" for key, value in plan.model_args.items()]
-    if plan.weights is not None:
-        parts.append(f"weights {plan.weights.rpartition('/')[2]}")
-    if plan.image_dir is not None:
-        parts.append(f"images {plan.image_dir.rstrip('/').rpartition('/')[2]}")
     known = {"system": "system allocator", "keep": "kept memory"}
-    parts.append(known.get(plan.allocator, f"allocator {plan.allocator.rpartition('/')[2]}"))
+    if defaults or plan.allocator != "system":
+        parts.append(known.get(plan.allocator, f"allocator {_cut(plan.allocator.rpartition('/')[2])}"))
     if plan.fresh:
         parts.append("a process per size")
-    return ", ".join(parts)
+    parts += [_cut(f"{key}={value}") for key, value in plan.model_args.items()]
+    if plan.weights is not None:
+        parts.append(f"weights {_cut(plan.weights.rpartition('/')[2])}")
+    if plan.image_dir is not None:
+        parts.append(f"images {_cut(plan.image_dir.rstrip('/').rpartition('/')[2])}")
+    return parts
 
 
 def header_text(plan: Plan, record: RunRecord, width: int, charset: Charset = "unicode") -> Text:
-    """Model left, conditions after it, the host at the right end; the host goes first when there is no room."""
+    """Model left, conditions after it, the host at the right end.
+
+    Where there is no room the host goes first, then what stands at its default, then long words give way to short ones.
+    """
     name = record.model.name if record.model is not None else plan.model
     model = safe_text(name, charset, max(12, width // 3))
     host = safe_text(str(record.started.host.get("hostname", "")) if record.started else "", charset, 24)
-    how = safe_text(conditions(plan, record), charset)
+    room = width - cell_len(model) - 3
+    how = ""
+    for defaults, short in ((True, False), (False, False), (False, True)):
+        how = safe_text(", ".join(conditions(plan, record, defaults=defaults)), charset)
+        if short:
+            how = _shortened(how)
+        if cell_len(how) <= room:
+            break
     text = Text(no_wrap=True, overflow="ellipsis" if charset == "unicode" else "crop")
     text.append(model, "bold")
     text.append(f"   {how}")
@@ -56,6 +85,16 @@ def header_text(plan: Plan, record: RunRecord, width: int, charset: Charset = "u
     if host and gap >= 2:
         text.append(" " * gap + host)
     return text
+
+
+def _cut(word: str) -> str:
+    return word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…"
+
+
+def _shortened(how: str) -> str:
+    for long, short in _SHORT:
+        how = how.replace(long, short)
+    return how
 
 
 class Header(Widget):

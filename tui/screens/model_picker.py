@@ -76,6 +76,7 @@ class ModelPicker(Dialog[str]):
         self._offers: list[Offer] = []
         self._listing = Listing((), ())
         self._answered = ""
+        self._asked = False
 
     def body(self) -> Iterable[Widget]:
         yield Field("", id="model-words", placeholder="letters of its name, e.g. resnet")
@@ -93,24 +94,29 @@ class ModelPicker(Dialog[str]):
         return self.query_one("#model-words", Field).value.strip()
 
     def on_input_changed(self) -> None:
-        if self._search is not None and len(self._query) >= FEWEST_LETTERS:
-            # One at a time: the first question to a library takes seconds, and the last one asked is what counts.
-            self.run_worker(
-                partial(self._ask, self._search, self._query),
-                thread=True,
-                exclusive=True,
-                group="models",
-                exit_on_error=False,
-            )
+        self._look()
         self._show()
 
+    def _look(self) -> None:
+        """Ask for what is typed now, unless an answer is waited for: a question to a library may start a process."""
+        query = self._query
+        if self._search is None or self._asked or len(query) < FEWEST_LETTERS or query == self._answered:
+            return
+        self._asked = True
+        self.run_worker(partial(self._ask, self._search, query), thread=True, exit_on_error=False)
+
     def _ask(self, search: Callable[[str], Listing], query: str) -> None:
-        self.post_message(Found(query, search(query)))
+        try:
+            found = search(query)
+        except Exception as error:  # noqa: BLE001 - the thread's edge: said in the dialog, which goes on without
+            found = Listing((), (f"The search failed: {error}.",))
+        self.post_message(Found(query, found))
 
     def on_found(self, event: Found) -> None:
-        if event.query == self._query:
-            self._listing, self._answered = event.listing, event.query
-            self._show()
+        self._asked = False
+        self._listing, self._answered = event.listing, event.query
+        self._look()
+        self._show()
 
     def _show(self) -> None:
         query = self._query

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tui.app import BatchpeakApp
 
 FIGURES_EVERY_S = 1.0
-CELLS_A_SECOND = 3_000
+CELLS_A_SECOND = 2_400
 """A larger screen is drawn less often: what is written to a slow line, and computed beside the model, stays as little."""
 LONGEST_S = 3.0
 

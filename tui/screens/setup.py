@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from rich.text import Text
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
@@ -71,6 +72,8 @@ class Setup(Dialog[Plan]):
         machine: Machine,
         ask_devices: Callable[[], list[host.Device]] | None,
         search: Callable[[str], Listing] | None = None,
+        *,
+        closed: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__()
         self._plan = plan
@@ -79,6 +82,8 @@ class Setup(Dialog[Plan]):
         """None while something is measured: asking starts a process that would disturb it."""
         self._search = search
         """Finds models by the words of their name; None as above."""
+        self._end_questions = closed
+        """Ends what these two started, before anything is measured."""
 
     def body(self) -> Iterable[Widget]:
         typed, chosen = setup_plan.typed_of(self._plan), setup_plan.chosen_of(self._plan)
@@ -167,6 +172,10 @@ class Setup(Dialog[Plan]):
             self._refuse(error)
         else:
             self.dismiss(plan)
+
+    def dismiss(self, result: Plan | None = None) -> AwaitComplete:
+        self._end_questions()
+        return super().dismiss(result)
 
     def action_next(self) -> None:
         self.focus_next()

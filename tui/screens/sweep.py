@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -221,14 +222,17 @@ class SweepScreen(RunScreen):
             self.owner.judge_again(asked.ms, asked.percentile)
 
     def action_setup(self) -> None:
+        from engine.asking import Asking
         from engine.models import catalogue
         from tui.screens.setup import Machine, Setup
 
         busy = self.owner.runs.active.busy
         machine = Machine(host.usable_cores().cores, models=self.owner.settings.recent_models)
-        # Both start processes, which would disturb what is measured.
-        devices, search = (None, None) if busy else (host.devices, catalogue.search)
-        dialog = Setup(self.view.plan, machine, devices, search)
+        asking = Asking()
+        # Both start processes, which would disturb what is measured; what still runs ends with the dialog.
+        devices = None if busy else partial(host.devices, asking=asking)
+        search = None if busy else partial(catalogue.search, ask=catalogue.asker(asking))
+        dialog = Setup(self.view.plan, machine, devices, search, closed=asking.stop)
         self.app.push_screen(dialog, self._set_up)
 
     def _set_up(self, plan: Plan | None) -> None:

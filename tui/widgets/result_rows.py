@@ -62,19 +62,29 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, point: events.Point, marks: Sequence[Mark] = ()) -> ResultRow:
-        """The row of a point."""
+        """The row of a point, with the figures that count: those of a fresh process where it disagrees with the run.
+
+        The run's percentiles then say nothing of the calls that count; the details have them.
+        """
+        fresh = counting_elsewhere(point)
         return cls(
             batch_size=point.batch_size,
             state=point.state,
-            throughput=point.throughput,
-            low=point.throughput_low,
-            high=point.throughput_high,
-            p50_ms=point.latency_ms.p50,
-            p99_ms=point.latency_ms.p99,
-            ms_per_item=point.ms_per_item,
+            throughput=fresh.throughput if fresh else point.throughput,
+            low=fresh.low if fresh else point.throughput_low,
+            high=fresh.high if fresh else point.throughput_high,
+            p50_ms=None if fresh else point.latency_ms.p50,
+            p99_ms=None if fresh else point.latency_ms.p99,
+            ms_per_item=1000.0 / fresh.throughput if fresh else point.ms_per_item,
             memory_mb=point.memory_mb,
             marks=tuple(marks),
         )
+
+
+def counting_elsewhere(point: events.Point) -> events.Confirmed | None:
+    """What a fresh process measured, where it disagrees with the run: then that figure counts."""
+    fresh = point.confirmed
+    return fresh if fresh is not None and not fresh.agrees and fresh.throughput > 0.0 else None
 
 
 def result_rows(points: Iterable[events.Point], verdict: events.Verdict | None) -> tuple[ResultRow, ...]:
