@@ -115,19 +115,21 @@ def _under_limit(standing: Standing, limit: events.Limit, peak: int, unit: str) 
         return (
             text
             if any(v.verdict == "unknown" for v in limit.verdicts)
-            else f"{text} The peak without it: {peak}."
+            else f"{text} {f'The peak without it: {peak}' if standing.certain else f'{peak} leads without it'}."
         )
     speed = standing.throughput(limit.best)
     at = f" at {rounded(speed.value, speed.half_width)} {unit}" if speed else ""
     if at and limit.best in standing.unproven:
         at += " among the other sizes"
     ratio = standing.ratio(limit.best)
+    named = f"the peak ({peak})" if standing.certain else f"{peak}, the fastest so far"
     of_peak = (
         ""
-        if limit.best == peak or ratio is None
-        else f", {ratio:.0%} of the peak ({peak})".replace("%", " %")
+        if limit.best == peak or ratio is None or ratio >= 1.0 or limit.best in standing.undecided
+        else f", {ratio:.0%} of {named}".replace("%", " %")
     )
-    which = "the peak, and its" if limit.best == peak else "the fastest size whose"
+    leads = "the peak" if standing.certain else "it leads so far"
+    which = f"{leads}, and its" if limit.best == peak else "the fastest size whose"
     sentence = (
         f"Deploy {limit.best}: {which} p{limit.percentile} stays under {limit_words(limit.ms)}{at}{of_peak}."
     )

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 
 class Asking:
-    """Runs one short-lived process after the other. What it runs is gone when `stop` returns, so that it disturbs no measuring."""
+    """Runs short-lived processes. What it runs is gone when `stop` returns, so that it disturbs no measuring."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._child: subprocess.Popen[str] | None = None
+        self._children: set[subprocess.Popen[str]] = set()
         self._stopped = False
 
     def run(self, command: Sequence[str], *, timeout_s: float) -> subprocess.CompletedProcess[str]:
@@ -20,7 +20,7 @@ class Asking:
         with self._lock:
             if self._stopped:
                 raise subprocess.SubprocessError("nobody waits for the answer any longer")
-            child = self._child = subprocess.Popen(
+            child = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -28,6 +28,7 @@ class Asking:
                 text=True,
                 errors="replace",
             )
+            self._children.add(child)
         try:
             output, errors = child.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
@@ -36,7 +37,7 @@ class Asking:
             raise
         finally:
             with self._lock:
-                self._child = None
+                self._children.discard(child)
         if self._stopped:
             raise subprocess.SubprocessError("nobody waits for the answer any longer")
         return subprocess.CompletedProcess(command, child.returncode, output, errors)
@@ -45,7 +46,8 @@ class Asking:
         """End what runs, and run nothing further. Safe to call twice, and from another thread than `run`."""
         with self._lock:
             self._stopped = True
-            child = self._child
-        if child is not None:
+            running = list(self._children)
+        for child in running:
             child.kill()
+        for child in running:
             child.wait()

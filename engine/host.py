@@ -16,6 +16,7 @@ import msgspec
 from engine import __version__
 from engine.asking import Asking
 from engine.errors import DeviceError, UsageError
+from engine.paths import expanded, is_file
 
 MB = 1_000_000
 """Bytes in a MB, here and in every figure of memory."""
@@ -227,8 +228,8 @@ print(json.dumps(found))
 
 def _library(text: str, argument: str) -> Path:
     expected = "expected system, keep, or the path of a shared library"
-    path = Path(text).expanduser()
-    if not path.is_file():
+    path = expanded(text)
+    if not is_file(path):
         raise UsageError(f"{text!r} is no such file; {expected}.", argument=argument)
     path = path.resolve()
     if any(mark in str(path) for mark in ": \t\n"):

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette, Provider
+from textual.events import Resize
+from textual.geometry import Size
 from textual.screen import Screen
 from textual.signal import Signal
 
@@ -95,10 +97,12 @@ class BatchpeakApp(App[int], inherit_bindings=False):
     def get_default_screen(self) -> Screen[Any]:
         return SweepScreen()
 
-    def on_resize(self) -> None:
-        """Terminals move what they show when their size changes."""
+    def on_resize(self, event: Resize) -> None:
+        self._forget_terminal(event.size)  # terminals move what they show
+
+    def _forget_terminal(self, size: Size) -> None:
         if isinstance(self._driver, LeanDriver):
-            self._driver.forget()
+            self._driver.forget(*size)
 
     def on_mount(self) -> None:
         self.set_keymap(self.settings.keymap)
@@ -210,7 +214,7 @@ class BatchpeakApp(App[int], inherit_bindings=False):
         self.push_screen(Help(self.screen.active_bindings.values(), impossible(self.screen, self)))
 
     def action_redraw(self) -> None:
-        self.on_resize()
+        self._forget_terminal(self.size)
         self.screen.refresh()
 
     def action_command_palette(self) -> None:

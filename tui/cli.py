@@ -16,6 +16,7 @@ import click
 from engine import __version__
 from engine import plan as plans
 from engine.errors import EXIT_DONE, EXIT_INTERNAL, EXIT_INTERRUPTED, BatchpeakError, UsageError
+from engine.paths import expanded
 from tui import cli_options as options
 from tui.cli_options import Parsed, make_plan, note_of
 
@@ -312,7 +313,7 @@ def _style(as_json: bool, plain: bool) -> Any:
 
 
 def _directory(text: str | None) -> Path | None:
-    return None if text is None else Path(text).expanduser()
+    return None if text is None else expanded(text)
 
 
 def _around(around: Any) -> Any:

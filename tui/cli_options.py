@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -12,6 +11,7 @@ import msgspec
 
 from engine import plan as plans
 from engine.errors import UsageError
+from engine.paths import expanded, is_folder
 from engine.plan import Kind, Plan
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -51,7 +51,7 @@ def parse_allocator(text: str, *, argument: str = "--allocator") -> str:
     from engine.host import allocator_environment
 
     allocator_environment(text, argument=argument)
-    return text if text in ("system", "keep") else str(Path(text).expanduser().resolve())
+    return text if text in ("system", "keep") else str(expanded(text).resolve())
 
 
 def parse_seed(text: str, *, argument: str = "--seed") -> int:
@@ -63,7 +63,7 @@ def parse_seed(text: str, *, argument: str = "--seed") -> int:
 
 def parse_folder(text: str, *, argument: str) -> str:
     """A folder that exists."""
-    if not Path(text).expanduser().is_dir():
+    if not is_folder(expanded(text)):
         raise UsageError(f"{text!r} is not a folder.", argument=argument)
     return text
 

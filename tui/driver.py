@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from textual.drivers.linux_driver import LinuxDriver
@@ -14,12 +15,15 @@ class LeanDriver(LinuxDriver):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._output = LeanOutput()
+        self._writing = threading.RLock()
         super().__init__(*args, **options)
 
     def write(self, data: str) -> None:
-        """Write for the app's thread, as all that draws."""
-        super().write(self._output.lean(data))
+        """Write what is new in it. The app's thread draws; the thread that reads the terminal answers some of its reports."""
+        with self._writing:
+            super().write(self._output.lean(data))
 
-    def forget(self) -> None:
-        """The terminal may show anything: the next frame is written whole."""
-        self._output.forget()
+    def forget(self, columns: int, rows: int) -> None:
+        """The terminal may show anything, and has this size: the next frame is written whole."""
+        with self._writing:
+            self._output.forget(columns, rows)

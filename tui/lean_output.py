@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from rich.cells import cell_len
+from rich.cells import get_character_cell_size
 
 _TOKEN = re.compile(
     r"\x1b\[(?P<row>\d+);(?P<column>\d+)H"
@@ -37,13 +37,19 @@ class LeanOutput:
         self._at: tuple[int, int] | None = None
         """Where the next character is to go, 1-based; None: unknown, so all is passed on until the next move."""
         self._sent_at: tuple[int, int] | None = None
-        self._style = self._sent_style = ""
+        self._style = ""
+        self._sent_style: str | None = None
+        """None: unknown, whatever program wrote last may have left it."""
+        self._size: tuple[int, int] | None = None
         self._out: list[str] = []
 
-    def forget(self) -> None:
-        """The terminal may show anything: after a resize, and when something else wrote to it."""
+    def forget(self, columns: int | None = None, rows: int | None = None) -> None:
+        """The terminal may show anything: after a resize, and when something else wrote to it. Its size, if that is known."""
         self._rows.clear()
         self._at = self._sent_at = None
+        self._sent_style = None
+        if columns is not None and rows is not None:
+            self._size = columns, rows
 
     def lean(self, data: str) -> str:
         """What must be sent so that the terminal shows what it would after `data`."""
@@ -66,7 +72,8 @@ class LeanOutput:
                 self._pass_on(token[0])
         if self._at is not None:
             self._move(self._at)
-        self._set_style("")
+        if self._sent_style:
+            self._set_style("")
         return "".join(self._out)
 
     def _pass_on(self, sequence: str) -> None:
@@ -85,8 +92,16 @@ class LeanOutput:
             self._out.append(text)
             return
         row, column = self._at
+        if self._size is not None and (row > self._size[1] or column + len(text) - 1 > self._size[0]):
+            # Drawn for another size than the terminal has by now: it lands wherever the terminal puts it.
+            self._move(self._at)
+            self._set_style(self._style)
+            self._out.append(text)
+            self._rows.clear()
+            self._at = self._sent_at = None
+            return
         shown = self._rows.setdefault(row, {})
-        if not text.isascii() and (cell_len(text) != len(text) or not text.isprintable()):
+        if not text.isascii() and not _one_column_each(text):
             # Wide and combined characters: terminals do not agree on their width, so the row is unknown from here on.
             self._move(self._at)
             self._set_style(self._style)
@@ -121,18 +136,24 @@ class LeanOutput:
             self._sent_style = style
 
 
+def _one_column_each(text: str) -> bool:
+    return text.isprintable() and all(get_character_cell_size(character) == 1 for character in text)
+
+
 @lru_cache(maxsize=4096)
-def style_change(before: str, after: str) -> str:
-    """The shortest sequence from one style to another."""
+def style_change(before: str | None, after: str) -> str:
+    """The shortest sequence from one style to another; None is one that nobody knows."""
     if not after:
         return "\x1b[m"
+    if before is None:
+        return f"\x1b[0;{after}m"
     (old, old_ink, old_paper), (new, ink, paper) = _parsed(before), _parsed(after)
     if not old <= new or (old_ink and not ink) or (old_paper and not paper):
         return f"\x1b[0;{after}m"
     changed = sorted(new - old)
     changed += [ink] if ink != old_ink else []
     changed += [paper] if paper != old_paper else []
-    return f"\x1b[{';'.join(changed)}m"
+    return f"\x1b[{';'.join(changed)}m" if changed else ""
 
 
 def _parsed(style: str) -> _Style:

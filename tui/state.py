@@ -293,7 +293,7 @@ class RunView:
         early = self.busy and all(point.throughput is None for point in self.record.points.values())
         if verdict is not None and verdict.advice and not early:
             limit = verdict.limit.text if verdict.limit and verdict.limit.text else ""
-            told = not limit or limit.casefold() in verdict.advice.casefold()
+            told = not limit or "under" in verdict.advice or limit.casefold() in verdict.advice.casefold()
             return verdict.advice if told else f"{verdict.advice} {limit}"
         if phase == "empty":
             return "Nothing is measured yet: r measures the list, e changes it."

@@ -12,8 +12,6 @@ from engine.errors import ModelError
 from engine.models.spec import FORMATS
 from engine.models.usercode import syntax_error
 
-MODEL_SUFFIXES = frozenset({".py", *FORMATS})
-"""Of files that can be named as a model, lower case."""
 MOST_BYTES = 5_000_000
 """A Python file larger than this is data, not a model's definition."""
 
@@ -84,4 +82,4 @@ def _needed(arguments: ast.arguments) -> tuple[str, ...]:
 
 def is_model_file(file: Path) -> bool:
     """Whether the file's ending is that of something that can be named as a model."""
-    return file.suffix.lower() in MODEL_SUFFIXES
+    return file.suffix == ".py" or file.suffix.lower() in FORMATS

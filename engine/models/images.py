@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import UsageError
+from engine.paths import expanded, is_folder
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -50,8 +51,8 @@ def check_folder(folder: str) -> None:
 
 def files(folder: str) -> list[Path]:
     """The image files in the folder and below it, in the order of their names. Raises UsageError when it is no folder."""
-    root = Path(folder).expanduser()
-    if not root.is_dir():
+    root = expanded(folder)
+    if not is_folder(root):
         what = "is a file, not a folder" if root.exists() else "does not exist"
         raise UsageError(f"{folder} {what}.", argument=_ARGUMENT, title="no folder of images there")
     return sorted(path for path in root.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())

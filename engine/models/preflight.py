@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator
 from importlib.machinery import PathFinder
@@ -14,6 +15,7 @@ from engine.errors import DeviceError, ModelError, UsageError
 from engine.models import archive, images, usercode
 from engine.models.inputs import parse_input
 from engine.models.spec import BuiltIn, ModelFile, PythonObject, Spec, ZooModel, parse
+from engine.paths import expanded, is_file, is_folder
 from engine.plan import Plan
 
 EXTRAS = {"onnx": "onnxruntime", "torchvision": "torchvision", "timm": "timm", "hf": "transformers"}
@@ -38,7 +40,7 @@ def check(plan: Plan) -> None:
                 _check_torch_file(file, plan)
         case ZooModel(zoo=zoo, name=name):
             check_extra(zoo)
-            if zoo == "hf" and name.startswith((".", "/", "~")) and not Path(name).expanduser().is_dir():
+            if zoo == "hf" and name.startswith((".", "/", "~")) and not is_folder(expanded(name)):
                 raise ModelError(f"{name} is not a folder.", title="folder not found")
         case BuiltIn():
             pass
@@ -58,16 +60,16 @@ def check_extra(extra: str) -> None:
 
 
 def _check_exists(file: Path) -> None:
-    if file.is_file():
+    if is_file(file):
         return
-    if file.is_dir():
+    if is_folder(file):
         raise ModelError(
             f"{file} is a folder, not a file.",
             title="not a file",
             remedy=f"A folder of a transformers model is named hf:{file}.",
         )
     near: list[str] = []
-    if file.parent.is_dir():
+    if is_folder(file.parent) and os.access(file.parent, os.R_OK):
         here = [entry.name for entry in file.parent.iterdir() if entry.suffix == file.suffix]
         near = difflib.get_close_matches(file.name, here, n=1)
     raise ModelError(
@@ -164,12 +166,12 @@ def _check_options(spec: Spec, plan: Plan) -> None:
             f"'{CACHED}' is for torchvision, timm and transformers models; expected a file of weights.",
             argument="--weights",
         )
-    if plan.weights and plan.weights != CACHED and not Path(plan.weights).expanduser().is_file():
-        is_folder = Path(plan.weights).expanduser().is_dir()
+    if plan.weights and plan.weights != CACHED and not is_file(expanded(plan.weights)):
+        folder = is_folder(expanded(plan.weights))
         raise UsageError(
-            f"{plan.weights} is a folder, not a file." if is_folder else f"{plan.weights} does not exist.",
+            f"{plan.weights} is a folder, not a file." if folder else f"{plan.weights} does not exist.",
             argument="--weights",
-            title="not a file" if is_folder else "file not found",
+            title="not a file" if folder else "file not found",
             remedy=f"Expected a file, or '{CACHED}' for a library's pretrained weights that are on this machine already.",
         )
     if isinstance(spec, ModelFile) and spec.format == "onnx":

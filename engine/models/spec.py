@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from engine.errors import ModelError
+from engine.paths import expanded
 from engine.plan import BUILT_IN_MODEL
 
 Zoo = Literal["torchvision", "timm", "hf"]
@@ -121,7 +122,7 @@ def _literal(text: str) -> Any:
 
 
 def _path(text: str) -> Path:
-    return Path(text).expanduser() if text.startswith("~") else Path(text)
+    return expanded(text) if text.startswith("~") else Path(text)
 
 
 def _zoo_model(zoo: str, name: str) -> ZooModel:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from engine.errors import ModelError, UsageError
 from engine.models import archive, usercode
 from engine.models.preflight import CACHED
+from engine.paths import expanded, is_file
 
 _ARGUMENT = "--weights"
 _TITLE = "the weights cannot be used"
@@ -23,7 +24,7 @@ _WRAPPERS = ("state_dict", "model_state_dict", "model")
 
 def load_into(module: nn.Module, path: str) -> None:
     """Load the file's state dict into the module, every key of it. Raises UsageError that says what does not fit."""
-    state = _unwrapped(read(Path(path).expanduser()), module)
+    state = _unwrapped(read(expanded(str(path))), module)
     try:
         missing, unexpected = module.load_state_dict(state, strict=False)
     except RuntimeError as error:
@@ -46,7 +47,7 @@ def load_into(module: nn.Module, path: str) -> None:
 
 def read(path: Path) -> dict[str, Tensor]:
     """The state dict of a .safetensors file or of one written by `torch.save`; only tensors and plain values are read."""
-    if not path.is_file():
+    if not is_file(path):
         raise UsageError(
             f"{path} is a folder, not a file." if path.is_dir() else f"{path} does not exist.",
             argument=_ARGUMENT,

@@ -295,3 +295,19 @@ def test_a_replay_has_a_slowest_and_a_fastest_speed() -> None:
     while not (why := replay.why_not(2.0)):
         replay = replay.faster(2.0, 0.0)
     assert (why, replay.words) == ("as fast as it goes", "4 times faster")
+
+
+async def test_a_race_that_goes_on_is_not_ended_unasked_from_the_sweep() -> None:
+    gate = scripted.Gate()
+    async with driving(
+        scripted.whole_sweep, lambda plan, run: [scripted.started(plan, run), scripted.ready(run), gate]
+    ) as driver:
+        await driver.phase("finished")
+        await driver.press("R")
+        await driver.until(gate.reached.is_set)
+        await driver.press("escape")
+        told = refused(driver)
+        assert {told[name][1] for name in ("run", "peak", "longer", "add")} == {"while a race is run"}
+        await driver.press("r")
+        assert not driver.app.runs.race.cancel_asked
+        gate.open()

@@ -242,4 +242,38 @@ async def test_what_the_dialog_asks_for_is_ended_before_anything_is_measured(
         await driver.until(waiting.is_set)
         await driver.press("enter")
         await driver.until(lambda: len(driver.session.plans) == 2)
-        assert runs_then == [1]
+        assert runs_then[0] == 1
+
+
+async def test_the_chosen_model_stays_chosen_when_the_libraries_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer = threading.Event()
+
+    def search(query: str, **_: object) -> Listing:
+        answer.wait(20.0)
+        return Listing((Entry("timm:resnet", "timm"),), ())
+
+    monkeypatch.setattr(catalogue, "search", search)
+    settings = Settings(recent_models=("a.py:resnet_a", "b.py:resnet_b"))
+    async with driving(scripted.whole_sweep, settings=settings) as driver:
+        await driver.phase("finished")
+        await opened(driver)
+        await driver.press("f2")
+        await driver.press(*"re")
+        await driver.press("down")
+        answer.set()
+        await driver.shows("timm:resnet")
+        await driver.press("enter")
+        assert driver.app.screen.query_one("#model", Input).value == "b.py:resnet_b"
+
+
+@pytest.mark.parametrize("typed", ["~b", "~nobody/pics", "x" * 300])
+async def test_no_path_that_is_typed_ends_the_program(typed: str) -> None:
+    async with driving(scripted.whole_sweep) as driver:
+        await driver.phase("finished")
+        await opened(driver)
+        box = driver.app.screen.query_one("#image-dir", Input)
+        box.value = typed
+        await driver.until(lambda: box.has_class("-bad"))
+        assert driver.text("#setup-check").startswith("image-dir:")

@@ -34,7 +34,7 @@ def test_stop_ends_what_runs_and_lets_nothing_begin() -> None:
 
     thread = threading.Thread(target=ask)
     thread.start()
-    while asking._child is None and thread.is_alive():
+    while not asking._children and thread.is_alive():
         pass
     asking.stop()
     asking.stop()
@@ -47,3 +47,23 @@ def test_stop_ends_what_runs_and_lets_nothing_begin() -> None:
 def test_a_program_that_is_not_there_is_an_os_error() -> None:
     with pytest.raises(OSError, match="nowhere"):
         Asking().run(["/nowhere/at/all"], timeout_s=1.0)
+
+
+def test_stop_ends_all_that_run_side_by_side() -> None:
+    asking = Asking()
+    ended: list[int] = []
+
+    def ask(number: int) -> None:
+        with pytest.raises(subprocess.SubprocessError):
+            asking.run(SLEEPER, timeout_s=600.0)
+        ended.append(number)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in (1, 2)]
+    for thread in threads:
+        thread.start()
+    while len(asking._children) < 2 and any(thread.is_alive() for thread in threads):
+        pass
+    asking.stop()
+    for thread in threads:
+        thread.join(20.0)
+    assert sorted(ended) == [1, 2]

@@ -123,7 +123,7 @@ class FilePicker(Dialog[str]):
         elif _is_folder(self._entries[index - 1]):
             self._folder = self._entries[index - 1]
             self._list()
-        elif self._entries[index - 1].suffix.lower() == ".py":
+        elif self._entries[index - 1].suffix == ".py":
             self._look_into(self._entries[index - 1])
         else:
             self.dismiss(spec_of_file(self._entries[index - 1], self._started_in))

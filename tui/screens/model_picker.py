@@ -77,6 +77,7 @@ class ModelPicker(Dialog[str]):
         self._listing = Listing((), ())
         self._answered = ""
         self._asked = False
+        self._shown_for = ""
 
     def body(self) -> Iterable[Widget]:
         yield Field("", id="model-words", placeholder="letters of its name, e.g. resnet")
@@ -125,13 +126,20 @@ class ModelPicker(Dialog[str]):
         seen = {one.spec for one in offers}
         if answered:
             offers += [Offer(one.spec, one.source) for one in self._listing.entries if one.spec not in seen]
-        self._offers = offers[:MOST_SHOWN]
         models = self.query_one("#models", OptionList)
+        chosen = self._stood_on() if query == self._shown_for else None
+        self._shown_for = query
         models.clear_options()
+        self._offers = offers[:MOST_SHOWN]
         rows = [f"{safe_text(one.spec, limit=120)}  ({one.note})" for one in self._offers]
         models.add_options([Option(Text(row, no_wrap=True, overflow="ellipsis")) for row in (*rows, FILES)])
-        models.highlighted = 0
+        # What was chosen stays chosen when the libraries' answer puts more under it.
+        models.highlighted = self._offers.index(chosen) if chosen in self._offers else 0
         self.query_one("#models-note", Static).update(Text(self._note(query, len(offers), answered=answered)))
+
+    def _stood_on(self) -> Offer | None:
+        index = self.query_one("#models", OptionList).highlighted
+        return self._offers[index] if index is not None and index < len(self._offers) else None
 
     def _note(self, query: str, count: int, *, answered: bool) -> str:
         if self._search is None:

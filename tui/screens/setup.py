@@ -148,7 +148,7 @@ class Setup(Dialog[Plan]):
 
     def action_find(self) -> None:
         self.app.push_screen(
-            ModelPicker(self._machine.models, self._search, folder=Path.cwd()), self._model_found
+            ModelPicker(self._machine.models, self._search, folder=_here()), self._model_found
         )
 
     def _model_found(self, spec: str | None) -> None:
@@ -172,6 +172,10 @@ class Setup(Dialog[Plan]):
             self._refuse(error)
         else:
             self.dismiss(plan)
+
+    def on_unmount(self) -> None:
+        """However it is left, by the program's end too: what was asked is waited for by nobody."""
+        self._end_questions()
 
     def dismiss(self, result: Plan | None = None) -> AwaitComplete:
         self._end_questions()
@@ -215,6 +219,13 @@ class Setup(Dialog[Plan]):
         line = self.query_one("#setup-check", Static)
         line.update(Text(safe_text(words, limit=600)))
         line.set_class(bad, "-bad")
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:  # the folder is gone
+        return Path.home()
 
 
 def _row(name: str, widget: Widget) -> Horizontal:

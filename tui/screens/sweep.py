@@ -146,6 +146,8 @@ class SweepScreen(RunScreen):
         view, record = self.view, self.view.record
         if action in ("run", "peak", "limit", "longer", "add") and view.busy:
             return "while measuring"
+        if action in ("run", "peak", "longer", "add") and self.owner.runs.busy:
+            return "while a race is run"  # it would be ended unasked
         match action:
             case "limit" | "take_away" if not record.points:
                 return "nothing measured yet"
