@@ -106,12 +106,10 @@ def race(around: Any, /, **given: Any) -> int:
 @click.pass_obj
 def interface(around: Any, /, mouse: bool, **given: Any) -> int:
     """Open the interface."""
-    import importlib.util
-
     from tui.terminal import look
 
     terminal = look(os.environ, (sys.stdin, sys.stdout, sys.stderr), (80, 24))
-    if given["as_json"] or not terminal.can_draw or importlib.util.find_spec("tui.start") is None:
+    if given["as_json"] or not terminal.can_draw:
         if not given["as_json"] and terminal.why_not():
             there = _around(around)
             there.printer(errors=True).line(f"batchpeak: {terminal.why_not()} A sweep is measured instead.")

@@ -165,10 +165,19 @@ def test_a_folder_that_cannot_be_read_is_empty_and_said(tmp_path: Path) -> None:
     assert "cannot be read" in note
 
 
-def test_a_name_that_steers_the_terminal_is_listed_safely(tmp_path: Path) -> None:
+async def test_a_name_that_steers_the_terminal_is_listed_safely(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / os.fsdecode(b"a\x1b[2J\xff.py")).touch()
-    listed, _ = entries_of(tmp_path)
-    assert len(listed) == 1
+    monkeypatch.chdir(tmp_path)
+    async with driving(scripted.whole_sweep) as driver:
+        await driver.phase("finished")
+        await opened(driver)
+        await driver.press("f2")
+        await driver.shows("Find a model")
+        await driver.press("f2")
+        await driver.until(lambda: driver.app.screen.query("#files"))
+        assert rows(driver, "#files")[1:] == ["a␛[2J<U+DCFF>.py"]
 
 
 def test_the_words_of_a_query_are_all_looked_for() -> None:

@@ -14,6 +14,7 @@ from textual.widgets.option_list import Option
 
 from engine.errors import ModelError
 from engine.models.candidates import Candidate, candidates, is_model_file
+from engine.paths import is_folder
 from tui import formats
 from tui.screens.dialog import Dialog
 from tui.screens.setup_plan import spec_of_file
@@ -31,8 +32,8 @@ def entries_of(folder: Path) -> tuple[list[Path], str]:
     """
     try:
         there = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
-        folders = sorted((one for one in there if _is_folder(one)), key=_by_name)
-        files = sorted((one for one in there if is_model_file(one) and not _is_folder(one)), key=_by_name)
+        folders = sorted((one for one in there if is_folder(one)), key=_by_name)
+        files = sorted((one for one in there if is_model_file(one) and not is_folder(one)), key=_by_name)
     except OSError as error:
         return [], f"This folder cannot be read: {error.strerror or error}."
     listed = [*folders, *files]
@@ -41,13 +42,6 @@ def entries_of(folder: Path) -> tuple[list[Path], str]:
             :MOST_ENTRIES
         ], f"Only the first {MOST_ENTRIES:,} of {len(listed):,} entries are listed."
     return listed, "" if files else "No file here ends in .py .pt .pth .ts .pt2 or .onnx."
-
-
-def _is_folder(entry: Path) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
 
 
 def _by_name(entry: Path) -> str:
@@ -89,7 +83,7 @@ class FilePicker(Dialog[str]):
         self._entries, note = entries_of(self._folder)
         rows = ["..  the folder above"]
         rows += [
-            f"{safe_text(one.name)}/" if _is_folder(one) else safe_text(one.name) for one in self._entries
+            f"{safe_text(one.name)}/" if is_folder(one) else safe_text(one.name) for one in self._entries
         ]
         self._fill(str(self._folder), rows, note)
         files = self.query_one("#files", OptionList)
@@ -120,7 +114,7 @@ class FilePicker(Dialog[str]):
             self.action_up()
         elif self._file is not None:
             self.dismiss(spec_of_file(self._file, self._started_in, self._names[index - 1].name))
-        elif _is_folder(self._entries[index - 1]):
+        elif is_folder(self._entries[index - 1]):
             self._folder = self._entries[index - 1]
             self._list()
         elif self._entries[index - 1].suffix == ".py":

@@ -247,7 +247,11 @@ def race_advice(race: events.RaceFinished, item: str) -> str:
     single, batch = race.lanes
     low, high = race.speedup_low, race.speedup_high
     if not _tells(race):
-        told = "The measurements cannot tell which lane is faster."
+        told = (
+            "Too few rounds to be sure which lane is faster."
+            if low is None
+            else "The measurements cannot tell which lane is faster."
+        )
     elif race.speedup > 1.0:
         told = f"{batch.name} is {formats.speedup(race.speedup, low, high)} as fast as {single.name}."
     else:
