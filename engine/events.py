@@ -114,15 +114,15 @@ class Point(Event, frozen=True, tag="point", kw_only=True):
     """Items / wall time over every timed call, outliers included; `throughput` is robust against rare interruptions."""
 
     @property
+    def counts_instead(self) -> Confirmed | None:
+        """What a fresh process measured, where it disagrees with the run: then that figure counts."""
+        return self.confirmed if self.confirmed is not None and not self.confirmed.agrees else None
+
+    @property
     def fell(self) -> bool:
-        """Whether a fresh process measured the size to be slower, beyond doubt: then that figure counts."""
-        fresh = self.confirmed
-        return (
-            fresh is not None
-            and not fresh.agrees
-            and self.throughput is not None
-            and fresh.throughput < self.throughput
-        )
+        """Whether a fresh process measured the size to be slower, beyond doubt."""
+        fresh = self.counts_instead
+        return fresh is not None and self.throughput is not None and fresh.throughput < self.throughput
 
 
 class Warning(Event, frozen=True, tag="warning", kw_only=True):  # noqa: A001 - the event's name in the stream

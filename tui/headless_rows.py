@@ -38,7 +38,7 @@ def item_of(unit: str) -> str:
 
 def columns_of(record: RunRecord) -> tuple[Column, ...]:
     """All columns of a run as it is known now."""
-    counts = any(one.confirmed and not one.confirmed.agrees for one in record.points.values())
+    counts = any(one.counts_instead for one in record.points.values())
     percentile = record.started.plan.percentile if record.started else 99
     return columns(unit_of(record), percentile, fresh=counts)
 
@@ -199,8 +199,8 @@ def _throughput(point: Point) -> str:
 
 def _fresh(point: Point) -> str:
     """What a fresh process measured where that counts, "" where the run's own figure does."""
-    fresh = point.confirmed
-    if fresh is None or fresh.agrees:
+    fresh = point.counts_instead
+    if fresh is None:
         return ""
     return formats.throughput(fresh.throughput, fresh.low, fresh.high)
 

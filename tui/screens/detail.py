@@ -83,7 +83,7 @@ def _figures(point: events.Point, unit: str) -> list[tuple[str, str, str]]:
     """Name, figure and remark of what was measured."""
     rows: list[tuple[str, str, str]] = []
     fresh = point.confirmed
-    counts = fresh is not None and not fresh.agrees
+    counts = point.counts_instead is not None
     if point.throughput is not None:
         ends = (point.throughput_low, point.throughput_high)
         note = "in the run" if counts else formats.span(*ends) or "no interval"

@@ -66,7 +66,7 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
 
         The run's percentiles then say nothing of the calls that count; the details have them.
         """
-        fresh = counting_elsewhere(point)
+        fresh = point.counts_instead
         return cls(
             batch_size=point.batch_size,
             state=point.state,
@@ -79,12 +79,6 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
             memory_mb=point.memory_mb,
             marks=tuple(marks),
         )
-
-
-def counting_elsewhere(point: events.Point) -> events.Confirmed | None:
-    """What a fresh process measured, where it disagrees with the run: then that figure counts."""
-    fresh = point.confirmed
-    return fresh if fresh is not None and not fresh.agrees and fresh.throughput > 0.0 else None
 
 
 def result_rows(points: Iterable[events.Point], verdict: events.Verdict | None) -> tuple[ResultRow, ...]:
