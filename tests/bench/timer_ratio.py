@@ -3,8 +3,10 @@
 Two processes that run the same differ by some 5 % for as long as they live (their memory lies elsewhere), which hides what is
 looked for. So both measure in one process, the engine's own: the model that is swept lets the Timer measure it whenever it is
 called with two images (`timer_inside.py`), and the engine's rounds, in which batch sizes 1 and 2 take turns in random order,
-interleave the two. Each repeat is a run of its own in a new process, and its ratio is the throughput that the run reported at
-batch size 1 over that of the Timer's turns, put together by the same estimator.
+interleave the two. Each repeat is a run of its own in a new process. Its ratio is formed round by round, the engine's block over
+the Timer's turn beside it, so that what slows the machine for a while slows both, and put together as the engine puts two batch
+sizes together (`engine.stats.paired_ratio`). Beside it stands the throughput that the run reported over the Timer's, each from
+its own blocks alone; that one is the noisier, for a disturbance hits one side or the other.
 
 `--apart` compares the engine's process with the Timer in another, and that with a third, in turns of a few blocks.
 """
@@ -12,6 +14,7 @@ batch size 1 over that of the Timer's turns, put together by the same estimator.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import statistics
 import tempfile
@@ -22,7 +25,7 @@ from engine import events
 from engine.plan import Plan
 from engine.results import Block
 from engine.session import Session
-from engine.stats import interval_of_times
+from engine.stats import interval_of_times, paired_ratio
 from tests.bench import timer_inside
 from tests.bench.plain_loop import PlainProcess
 from tests.bench.ratios import judged, summary
@@ -32,8 +35,8 @@ APART_TURN_S = 0.2
 APART_BLOCKS = 4
 
 
-def inside(seconds: float) -> float:
-    """What the engine reported over what the Timer found in the same process, from a run of about `seconds`."""
+def inside(seconds: float) -> tuple[float, float]:
+    """The engine over the Timer in the same process, round by round and as reported, from a run of about `seconds`."""
     plan = Plan(
         model=f"{MODEL}:model",
         input="1x28x28",
@@ -46,7 +49,8 @@ def inside(seconds: float) -> float:
     )
     reported = None
     prepared = 0
-    blocks = 0
+    ours: dict[int, float] = {}
+    rounds: list[int] = []
     with tempfile.TemporaryDirectory() as folder:
         turns = Path(folder) / "turns"
         os.environ[timer_inside.TURNS] = str(turns)
@@ -55,21 +59,26 @@ def inside(seconds: float) -> float:
                 if isinstance(event, events.SizePrepared) and event.prepared.batch_size == 2:
                     # Its turns while the size was made ready lie outside the rounds.
                     prepared = len(turns.read_text().splitlines())
+                elif isinstance(event, events.BlockMeasured) and event.block.batch_size == 1:
+                    ours[event.block.round] = event.block.seconds / event.block.items
                 elif isinstance(event, events.BlockMeasured):
-                    blocks += event.block.batch_size == 1
+                    rounds.append(event.block.round)
                 elif isinstance(event, events.Point) and event.batch_size == 1:
                     reported = event.throughput
-        found = [float(line) for line in turns.read_text().splitlines()[prepared:]]
-    theirs = interval_of_times([1.0 / throughput for throughput in found])
-    if reported is None or theirs is None:
+        found = [1.0 / float(line) for line in turns.read_text().splitlines()[prepared:]]
+    theirs = dict(zip(rounds, found, strict=True))
+    # The first round is the one that the engine leaves out of its own figures.
+    shared = sorted(ours.keys() & theirs.keys())[1:]
+    paired = paired_ratio([math.log(theirs[index] / ours[index]) for index in shared])
+    alone = interval_of_times(found)
+    if reported is None or paired is None or alone is None:
         raise SystemExit("too few rounds: give more --seconds")
-    ratio = reported / theirs.estimate
     print(
-        f"ours {reported:,.0f} images/s ({blocks} blocks), Timer {theirs.estimate:,.0f} images/s ({len(found)} turns), "
-        f"ratio {ratio:.4f}",
+        f"ours {reported:,.0f} images/s, Timer {alone.estimate:,.0f} images/s, ratio {reported / alone.estimate:.4f}; "
+        f"in {len(shared)} rounds {paired[0]:.4f}",
         flush=True,
     )
-    return ratio
+    return paired[0], reported / alone.estimate
 
 
 def apart(seconds: float) -> float:
@@ -133,9 +142,11 @@ def main() -> None:
         print("the engine's process over the Timer in another:", summary(found))
         print("the Timer's process over the Timer in another:", summary(floor))
         return
-    ratios = [inside(given.seconds or 40.0) for _ in range(given.repeats)]
-    print("reported over the Timer:", summary(ratios))
-    print(judged("median", statistics.median(ratios), 0.99, 1.01))
+    pairs = [inside(given.seconds or 40.0) for _ in range(given.repeats)]
+    paired = [by_round for by_round, _ in pairs]
+    print("reported over the Timer, each alone:", summary([reported for _, reported in pairs]))
+    print("the engine over the Timer, round by round:", summary(paired))
+    print(judged("median", statistics.median(paired), 0.99, 1.01))
 
 
 if __name__ == "__main__":
