@@ -20,18 +20,27 @@ TURN_S = 0.1
 
 
 class TimedInside(FashionCNN):
-    """Both sides call this object, so what it costs to tell the two sizes apart is paid by both."""
+    """Both sides call this object, so what it costs to tell the two sizes apart is paid by both.
+
+    Both give it the same tensor too: where an input lies in memory makes a difference that lasts as long as the process.
+    """
+
+    single: torch.Tensor | None = None
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         if len(images) == 2:
+            if self.single is None:
+                self.single = images[:1].clone()
             timer = Timer(
                 "model(x)",
-                globals={"model": self, "x": images[:1].clone()},
+                globals={"model": self, "x": self.single},
                 num_threads=torch.get_num_threads(),
             )
             measured = timer.blocked_autorange(min_run_time=TURN_S)
             with Path(os.environ[TURNS]).open("a") as turns:
                 turns.write(f"{1.0 / measured.mean}\n")
+        elif self.single is not images:
+            self.single = images
         answer: torch.Tensor = super().forward(images)
         return answer
 
