@@ -35,7 +35,8 @@ HOLD_S = 0.1
 A slow link can hold the screen up for much longer; measuring then goes on."""
 
 _AT_ONCE = (events.RunStarted, events.ModelReady, events.RaceFinished, events.RunFinished)
-_BRISK = (events.Status, events.RaceProgress, events.Verdict, events.Warning)
+# Not the verdict: it comes with figures, and a wake-up of its own would draw everything twice a second.
+_BRISK = (events.Status, events.RaceProgress, events.Warning)
 
 
 Sink = Callable[[events.AnyEvent], None]
