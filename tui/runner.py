@@ -35,7 +35,7 @@ HOLD_S = 0.1
 A slow link can hold the screen up for much longer; measuring then goes on."""
 
 _AT_ONCE = (events.RunStarted, events.ModelReady, events.RaceFinished, events.RunFinished)
-# Not the verdict: it comes with figures, and a wake-up of its own would draw everything twice a second.
+# Not the verdict: it is made of figures and goes with them, or with the tick; on its own it would wake the app once a second more.
 _BRISK = (events.Status, events.RaceProgress, events.Warning)
 
 

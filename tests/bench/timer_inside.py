@@ -22,7 +22,7 @@ TURN_S = 0.1
 class TimedInside(FashionCNN):
     """Both sides call this object, so what it costs to tell the two sizes apart is paid by both.
 
-    Both give it the same tensor too: where an input lies in memory makes a difference that lasts as long as the process.
+    Both give it the same tensor too, so that where an input lies in memory cannot set them apart.
     """
 
     single: torch.Tensor | None = None

@@ -6,7 +6,7 @@ called with two images (`timer_inside.py`), and the engine's rounds, in which ba
 interleave the two. Each repeat is a run of its own in a new process. Its ratio is formed round by round, the engine's block over
 the Timer's turn beside it, so that what slows the machine for a while slows both, and put together as the engine puts two batch
 sizes together (`engine.stats.paired_ratio`). Beside it stands the throughput that the run reported over the Timer's, each from
-its own blocks alone; that one is the noisier, for a disturbance hits one side or the other.
+its own blocks alone.
 
 `--apart` compares the engine's process with the Timer in another, and that with a third, in turns of a few blocks.
 """
